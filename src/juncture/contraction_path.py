@@ -1,0 +1,118 @@
+"""In which pairs to contract the tables of one clique.
+
+A path is a table's number, or a pair of paths whose results are multiplied. Its cost is the
+number of multiplications plus the cells of the intermediate tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from itertools import combinations
+from operator import itemgetter
+
+Scope = frozenset[int]
+Path = int | tuple["Path", "Path"]
+Cells = Callable[[Iterable[int]], int]
+
+# Up to this many different scopes, all paths are compared; above, pairs are chosen greedily.
+_EXHAUSTIVE = 6
+
+
+def leaves(path: Path) -> list[int]:
+    """The tables of a path, from left to right."""
+    found: list[int] = []
+    waiting: list[Path] = [path]
+    while waiting:
+        top = waiting.pop()
+        if isinstance(top, int):
+            found.append(top)
+        else:
+            waiting += (top[1], top[0])
+    return found
+
+
+def best_path(scopes: Mapping[int, Scope], keep: Scope, cells: Cells) -> Path:
+    """The cheapest path found that multiplies all tables and sums them onto `keep`."""
+    alike: dict[Scope, list[Path]] = {}
+    for table, scope in scopes.items():
+        alike.setdefault(scope, []).append(table)
+    groups = {scope: _balanced(tables) for scope, tables in alike.items()}
+    if len(groups) <= 2:
+        return _balanced(list(groups.values()))
+    if len(groups) <= _EXHAUSTIVE:
+        return _Exhaustive(groups, keep, cells).path
+    return _greedy(groups, keep, cells)
+
+
+def _balanced(paths: list[Path]) -> Path:
+    """A path over all of them whose depth grows like the logarithm of their number."""
+    while len(paths) > 1:
+        pairs: list[Path] = [*zip(paths[::2], paths[1::2], strict=False)]
+        paths = pairs + paths[len(pairs) * 2 :]
+    return paths[0]
+
+
+def _greedy(groups: Mapping[Scope, Path], keep: Scope, cells: Cells) -> Path:
+    """Always contract the pair whose union is smallest."""
+    live = list(groups.items())
+    while len(live) > 1:
+        first, second = min(
+            combinations(range(len(live)), 2),
+            key=lambda pair: cells(live[pair[0]][0] | live[pair[1]][0]),
+        )
+        right, left = live.pop(second), live.pop(first)
+        needed = keep.union(*(scope for scope, _ in live))
+        live.append(((left[0] | right[0]) & needed, (left[1], right[1])))
+    return live[0][1]
+
+
+class _Exhaustive:
+    """Dynamic programming over subsets of the tables, each subset a bit mask."""
+
+    def __init__(self, groups: Mapping[Scope, Path], keep: Scope, cells: Cells) -> None:
+        self.scopes = list(groups)
+        self.paths = list(groups.values())
+        self.keep = keep
+        self.cells = cells
+
+    @cached_property
+    def path(self) -> Path:
+        """The cheapest path of all tables."""
+        full = (1 << len(self.scopes)) - 1
+        best: dict[int, tuple[int, Path]] = {
+            1 << place: (0, path) for place, path in enumerate(self.paths)
+        }
+        results = [self._result(subset, full) for subset in range(full + 1)]
+        for subset in range(1, full + 1):
+            if subset not in best:
+                joined = (
+                    self._joined(best, results, half, subset ^ half) for half in _halves(subset)
+                )
+                best[subset] = min(joined, key=itemgetter(0))
+        return best[full][1]
+
+    def _result(self, subset: int, full: int) -> Scope:
+        """What is left of a subset's attributes once the others no longer need them."""
+        inside = frozenset[int]().union(*self._members(subset))
+        return inside & self.keep.union(*self._members(full ^ subset))
+
+    def _members(self, subset: int) -> list[Scope]:
+        return [scope for place, scope in enumerate(self.scopes) if subset >> place & 1]
+
+    def _joined(
+        self, best: Mapping[int, tuple[int, Path]], results: list[Scope], half: int, rest: int
+    ) -> tuple[int, Path]:
+        cost = self.cells(results[half] | results[rest]) + self.cells(results[half | rest])
+        return best[half][0] + best[rest][0] + cost, (best[half][1], best[rest][1])
+
+
+def _halves(subset: int) -> list[int]:
+    """The proper subsets that hold the lowest member: each split in two once."""
+    lowest = subset & -subset
+    found, half = [], (subset - 1) & subset
+    while half:
+        if half & lowest:
+            found.append(half)
+        half = (half - 1) & subset
+    return found

@@ -1,0 +1,1 @@
+"""Reading, describing and sampling tabular data."""

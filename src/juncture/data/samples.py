@@ -1,0 +1,42 @@
+"""The data set that ships with the package: Adult, coded as integers.
+
+Adult (Barry Becker and Ronny Kohavi, UCI Machine Learning Repository, 1996,
+DOI 10.24432/C5XW20) is available under CC BY 4.0. The file ``adult/ATTRIBUTION.md`` next to
+this module says how its values were coded.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["adult_codes", "adult_domain"]
+
+
+def _read_adult(name: str) -> bytes:
+    return (files("juncture.data") / "adult" / name).read_bytes()
+
+
+def adult_domain() -> dict[str, int]:
+    """Give the attributes of Adult and the number of codes of each.
+
+    The order of the attributes is the order of the columns of :func:`adult_codes`.
+    """
+    domain = json.loads(_read_adult("domain.json"))
+    return {str(name): int(size) for name, size in domain.items()}
+
+
+def adult_codes() -> NDArray[np.uint8]:
+    """Give the 48842 records of Adult, one row each, as a new array of codes.
+
+    Column ``j`` belongs to the ``j``-th attribute of :func:`adult_domain`, and its codes run
+    from 0 to that attribute's size minus one. The original test part comes first (16281
+    rows), then the training part (32561 rows).
+    """
+    with np.load(io.BytesIO(_read_adult("codes.npz")), allow_pickle=False) as archive:
+        codes: NDArray[np.uint8] = archive["codes"]
+    return codes

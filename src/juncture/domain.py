@@ -1,0 +1,158 @@
+"""Named attributes with finite sizes, and cliques of them in canonical order."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+from juncture.errors import InvalidInput, UnknownAttribute
+
+Clique = tuple[str, ...]
+
+
+class Domain(Mapping[str, int]):
+    """An ordered, immutable, hashable mapping from attribute names to their number of values.
+
+    >>> domain = Domain({"age": 85, "sex": 2, "income": 2})
+    >>> domain.size_of(("age", "sex"))
+    170
+    >>> domain.canonical(("income", "age"))
+    ('age', 'income')
+
+    Two domains are equal when they have the same attributes with the same sizes in the same
+    order. Sizes are Python integers, so they never overflow: a table of 100 attributes has
+    more cells than a 64-bit integer can count.
+    """
+
+    __slots__ = ("__dict__", "_sizes")
+
+    def __init__(self, sizes: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+        pairs = list(sizes.items()) if isinstance(sizes, Mapping) else list(sizes)
+        self._sizes = {_checked_name(name): _checked_size(name, size) for name, size in pairs}
+        if len(self._sizes) != len(pairs):
+            raise InvalidInput(
+                f"`sizes` must name each attribute once; got {[n for n, _ in pairs]}. "
+                "Remove or rename the repeated ones."
+            )
+
+    def __getitem__(self, attribute: str) -> int:
+        try:
+            return self._sizes[attribute]
+        except KeyError:
+            raise self._unknown(attribute) from None
+
+    def __contains__(self, attribute: object) -> bool:
+        return attribute in self._sizes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sizes)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Domain):
+            return NotImplemented
+        return tuple(self._sizes.items()) == tuple(other._sizes.items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._sizes.items()))
+
+    def __repr__(self) -> str:
+        return f"Domain({self._sizes!r})"
+
+    @cached_property
+    def attributes(self) -> Clique:
+        """The attribute names, in order."""
+        return tuple(self._sizes)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes, in order: the shape of a table over the whole domain."""
+        return tuple(self._sizes.values())
+
+    @cached_property
+    def size(self) -> int:
+        """The number of cells of the full table, exactly."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """The place of each attribute in the order."""
+        return {name: place for place, name in enumerate(self._sizes)}
+
+    def size_of(self, clique: Iterable[str]) -> int:
+        """The number of cells of a table over the clique, exactly."""
+        return math.prod(self[name] for name in _names(clique))
+
+    def canonical(self, clique: Iterable[str]) -> Clique:
+        """The clique's attributes in the domain's order; refuses unknown and repeated names."""
+        names = _names(clique)
+        for name in names:
+            if name not in self._sizes:
+                raise self._unknown(name)
+        if len(set(names)) != len(names):
+            raise InvalidInput(
+                f"`clique` must name each attribute once; got {names}. Remove the repetition."
+            )
+        return tuple(sorted(names, key=self.positions.__getitem__))
+
+    def project(self, attributes: Iterable[str]) -> Domain:
+        """The domain of these attributes alone, in the order given."""
+        return Domain([(name, self[name]) for name in _names(attributes)])
+
+    def without(self, attributes: Iterable[str]) -> Domain:
+        """The domain of all other attributes, in this domain's order."""
+        dropped = set(self.canonical(attributes))
+        return Domain([(name, size) for name, size in self.items() if name not in dropped])
+
+    def merge(self, other: Domain) -> Domain:
+        """This domain followed by the attributes that only `other` has; sizes must agree."""
+        for name, size in other.items():
+            if self._sizes.get(name, size) != size:
+                raise InvalidInput(
+                    f"`other` must agree on shared attributes; got {name!r} with {size} values "
+                    f"where this domain has {self[name]}. Rename one of the two attributes."
+                )
+        return Domain({**self._sizes, **other._sizes})
+
+    def _unknown(self, attribute: object) -> UnknownAttribute:
+        shown = ", ".join(map(repr, self.attributes[:8])) + (", …" if len(self) > 8 else "")
+        return UnknownAttribute(
+            f"`attribute` must be one of the domain's {len(self)} attributes ({shown}); "
+            f"got {attribute!r}. Check the spelling or add it to the domain."
+        )
+
+
+def _names(attributes: Iterable[str]) -> Clique:
+    """The names as a tuple; a bare string is refused, for it would fall apart into letters."""
+    if isinstance(attributes, str):
+        raise InvalidInput(
+            f"`clique` must be a sequence of attribute names; got the text {attributes!r}. "
+            f"Write ({attributes!r},) for a clique of one attribute."
+        )
+    return tuple(attributes)
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise InvalidInput(
+            f"`sizes` must have non-empty text as attribute names; got {name!r}. "
+            "Use the column's name."
+        )
+    return name
+
+
+def _checked_size(name: object, size: object) -> int:
+    try:
+        count = operator.index(size)  # type: ignore[arg-type]
+    except TypeError:
+        count = 0
+    if count < 1 or isinstance(size, bool):
+        raise InvalidInput(
+            f"`sizes` must be positive integers; got {size!r} for {name!r}. "
+            "Give the number of values that the attribute can take."
+        )
+    return count

@@ -1,0 +1,182 @@
+"""Orders in which to eliminate the vertices of a graph, chosen for small cliques.
+
+A graph is a list of closed neighbourhoods: `graph[v]` is the set of v and its neighbours.
+Eliminating v makes its neighbours pairwise adjacent and removes it; its bucket is the closed
+neighbourhood it had then. The cost of an order is the number of table cells in its buckets.
+
+Two steps. Vertices whose neighbours are already pairwise adjacent (simplicial ones) go first:
+that is never worse than any other order, and it empties a chordal graph at once. What remains
+is split into its connected parts, and on each part several greedy heuristics compete, then
+randomised restarts of them; the cheapest order is kept. All ties are broken by vertex number,
+and the restarts are seeded, so the result depends on nothing but the arguments.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+Graph = list[set[int]]
+Score = Callable[[Graph, Sequence[int], int], float]
+
+
+class Bucket(NamedTuple):
+    """A vertex and the neighbours that it had when it was eliminated."""
+
+    vertex: int
+    neighbours: frozenset[int]
+
+
+def eliminate(
+    graph: Graph, sizes: Sequence[int], *, restarts: int, seed: int = 0
+) -> list[Bucket]:
+    """The buckets of a good elimination order, in that order; `graph` is consumed."""
+    buckets = _strip_simplicial(graph)
+    for part in _connected_parts(graph):
+        buckets += _best_order(graph, part, sizes, _Search(restarts, seed))
+    return buckets
+
+
+def closed_graph(n_vertices: int, cliques: Sequence[Sequence[int]]) -> Graph:
+    """The graph in which the vertices of every clique are pairwise adjacent."""
+    graph = [{vertex} for vertex in range(n_vertices)]
+    for clique in cliques:
+        for vertex in clique:
+            graph[vertex].update(clique)
+    return graph
+
+
+def _strip_simplicial(graph: Graph) -> list[Bucket]:
+    """Eliminate simplicial vertices until none is left; eliminated ones end with empty sets."""
+    buckets: list[Bucket] = []
+    waiting = list(range(len(graph)))
+    queued = [True] * len(graph)
+    for vertex in waiting:  # grows while it is walked
+        queued[vertex] = False
+        closed = graph[vertex]
+        if not closed or not all(closed <= graph[other] for other in closed):
+            continue
+        graph[vertex] = set()
+        closed.discard(vertex)
+        buckets.append(Bucket(vertex, frozenset(closed)))
+        for other in sorted(closed):
+            graph[other].discard(vertex)
+            if not queued[other]:
+                queued[other] = True
+                waiting.append(other)
+    return buckets
+
+
+def _connected_parts(graph: Graph) -> list[list[int]]:
+    """The vertices that are left, grouped by connected component."""
+    parts: list[list[int]] = []
+    seen: set[int] = set()
+    for start, closed in enumerate(graph):
+        if not closed or start in seen:
+            continue
+        part, frontier = {start}, [start]
+        while frontier:
+            fresh = graph[frontier.pop()] - part
+            part |= fresh
+            frontier.extend(fresh)
+        seen |= part
+        parts.append(sorted(part))
+    return parts
+
+
+class _Search(NamedTuple):
+    """How hard to look: randomised restarts over all heuristics, and their seed."""
+
+    restarts: int
+    seed: int
+
+
+def _best_order(
+    graph: Graph, part: list[int], sizes: Sequence[int], search: _Search
+) -> list[Bucket]:
+    """The cheapest of the heuristics' orders for one connected part."""
+    rng = random.Random(search.seed)
+    scores = [*_HEURISTICS]
+    for attempt in range(search.restarts):
+        scores.append(_perturbed(_HEURISTICS[attempt % len(_HEURISTICS)], rng))
+    best: list[Bucket] = []
+    best_cost: float | int = math.inf
+    for score in scores:
+        buckets, cost = _greedy(graph, part, sizes, score, best_cost)
+        if cost < best_cost:
+            best, best_cost = buckets, cost
+    return best
+
+
+def _greedy(
+    graph: Graph, part: list[int], sizes: Sequence[int], score: Score, limit: float | int
+) -> tuple[list[Bucket], float | int]:
+    """Eliminate the part by lowest score; gives up once the cost reaches the limit."""
+    local: Graph = [set()] * len(graph)
+    for vertex in part:
+        local[vertex] = set(graph[vertex])
+    current = {vertex: score(local, sizes, vertex) for vertex in part}
+    heap = [(value, vertex) for vertex, value in current.items()]
+    heapq.heapify(heap)
+    buckets: list[Bucket] = []
+    cost = 0
+    while current and cost < limit:
+        value, vertex = heapq.heappop(heap)
+        if current.get(vertex) != value:
+            continue
+        del current[vertex]
+        cost += math.prod(sizes[other] for other in local[vertex])
+        for other in _remove(local, vertex, buckets):
+            current[other] = score(local, sizes, other)
+            heapq.heappush(heap, (current[other], other))
+    return buckets, cost if not current else math.inf
+
+
+def _remove(graph: Graph, vertex: int, buckets: list[Bucket]) -> list[int]:
+    """Eliminate the vertex; returns the vertices whose score may have changed."""
+    neighbours = graph[vertex]
+    neighbours.discard(vertex)
+    buckets.append(Bucket(vertex, frozenset(neighbours)))
+    touched = set(neighbours)
+    for other in neighbours:
+        closed = graph[other]
+        closed.discard(vertex)
+        fill = neighbours - closed
+        closed |= fill
+        for end in fill:
+            touched |= closed & graph[end]
+    return sorted(touched)
+
+
+def _min_fill(graph: Graph, _sizes: Sequence[int], vertex: int) -> float:
+    """The number of edges that eliminating the vertex would add, twice."""
+    closed = graph[vertex]
+    return float(sum(len(closed - graph[other]) for other in closed))
+
+
+def _min_weight(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
+    """The logarithm of the bucket's number of cells."""
+    return math.fsum(math.log(sizes[other]) for other in graph[vertex])
+
+
+def _weighted_min_fill(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
+    """The edges that eliminating the vertex would add, each weighted by its table's cells."""
+    closed = graph[vertex]
+    return float(
+        sum(sizes[a] * sum(sizes[b] for b in closed - graph[a]) for a in closed)
+    )
+
+
+def _perturbed(score: Score, rng: random.Random) -> Score:
+    """The same heuristic with its scores multiplied by random numbers."""
+
+    def noisy(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
+        return score(graph, sizes, vertex) * (0.6 + 0.8 * rng.random())
+
+    return noisy
+
+
+_HEURISTICS: tuple[Score, ...] = (_min_fill, _min_weight, _weighted_min_fill)

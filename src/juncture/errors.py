@@ -1,0 +1,30 @@
+"""Every exception that Juncture raises on purpose, in one tree.
+
+    JunctureError
+    ├── InvalidInput      (also a ValueError)        an argument breaks its rule
+    │   └── UnknownAttribute                          a name that the domain does not have
+    ├── ModelTooLarge     (also a MemoryError)       refused before anything was allocated
+    └── ImpossibleModel   (also an ArithmeticError)  the structural zeros exclude every record
+
+A message reads: "`argument` must be <rule>; got <value>. <what to do>."
+"""
+
+
+class JunctureError(Exception):
+    """Base of every error that Juncture raises on purpose."""
+
+
+class InvalidInput(JunctureError, ValueError):
+    """An argument breaks the rule that its documentation states."""
+
+
+class UnknownAttribute(InvalidInput):
+    """A clique or a projection names an attribute that the domain does not have."""
+
+
+class ModelTooLarge(JunctureError, MemoryError):
+    """The plan needs more memory than its limit; nothing has been allocated."""
+
+
+class ImpossibleModel(JunctureError, ArithmeticError):
+    """The potentials of minus infinity leave no record with positive probability."""

@@ -1,0 +1,1 @@
+"""Marginal oracles: from potentials on cliques to the marginals of the model they define."""

@@ -1,0 +1,69 @@
+"""Dividing the nodes of a tree between threads."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import NamedTuple
+
+# How often the heaviest subtree may be opened in search of an even division.
+_MAX_OPENED = 64
+
+
+class Partition(NamedTuple):
+    """Nodes of whole subtrees for each thread, and the nodes above them; each in schedule order."""
+
+    groups: tuple[tuple[int, ...], ...]
+    top: tuple[int, ...]
+
+
+def partition(parents: Sequence[int | None], work: Sequence[int], threads: int) -> Partition:
+    """The division with the shortest time: the heaviest group plus what lies above all."""
+    if threads < 2 or len(parents) < 2:
+        return Partition((), tuple(range(len(parents))))
+    below, children = list(work), [list[int]() for _ in parents]
+    for node, parent in enumerate(parents):
+        if parent is not None:
+            below[parent] += below[node]
+            children[parent].append(node)
+    heap = [(-below[node], node) for node, parent in enumerate(parents) if parent is None]
+    heapq.heapify(heap)
+    top: list[int] = []
+    best_time, best = sum(work), (list[int](), list[list[int]]())
+    for _ in range(_MAX_OPENED):
+        if not heap:
+            break
+        bins = _packed(heap, threads)
+        time = sum(work[node] for node in top) + max(sum(below[n] for n in b) for b in bins)
+        if time < best_time:
+            best_time, best = time, (list(top), bins)
+        _, node = heapq.heappop(heap)
+        top.append(node)
+        for child in children[node]:
+            heapq.heappush(heap, (-below[child], child))
+    return _expanded(best[0], best[1], children, len(parents))
+
+
+def _packed(heap: list[tuple[int, int]], threads: int) -> list[list[int]]:
+    """Subtrees into as many bins as there are threads, heaviest first into the lightest bin."""
+    loads = [(0, number) for number in range(threads)]
+    bins: list[list[int]] = [[] for _ in range(threads)]
+    for weight, node in sorted(heap):
+        load, number = heapq.heappop(loads)
+        bins[number].append(node)
+        heapq.heappush(loads, (load - weight, number))
+    return bins
+
+
+def _expanded(
+    top: list[int], bins: list[list[int]], children: list[list[int]], n_nodes: int
+) -> Partition:
+    """All nodes of the chosen subtrees."""
+    if not bins:
+        return Partition((), tuple(range(n_nodes)))
+    groups = []
+    for group in bins:
+        for node in group:  # grows while it is walked
+            group.extend(children[node])
+        groups.append(tuple(sorted(group)))
+    return Partition(tuple(groups), tuple(sorted(top)))

@@ -1,0 +1,169 @@
+"""A plan lowered to integer tables that the compiled kernels walk.
+
+Every table of the plan (measured or intermediate) has a slot for its values and, where needed,
+one for its derivative, which is the message that comes back from the rest of the tree. A step
+runs once forward and once backward; both are products of two tables along nested loops. So a
+program is a list of operations, each naming its slots and its loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture.contraction import ONE, Contraction, Step
+from juncture.oracles.kernels import ABSORB, CONTRACT, EXPONENTIATE, FINISH
+from juncture.oracles.loops import LoopTable, loop_order
+from juncture.oracles.partition import partition
+from juncture.plan import Plan
+
+Integers = NDArray[np.int64]
+Row = tuple[int, int, int, int, int, int, int, int]
+Span = tuple[int, int]
+
+_NONE = -1
+
+
+class Segments(NamedTuple):
+    """Ranges of operations: per thread up, then the top of the tree, then per thread down."""
+
+    up: tuple[Span, ...]
+    top: Span
+    down: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the kernels walk."""
+
+    operations: Integers
+    forward: Integers
+    """The operations whose scales make up the log-partition function, children first."""
+    loops: Integers
+    slots: Integers
+    """For each slot: whether it lies among the potentials, its offset, its cells."""
+    workspace_cells: int
+    segments: Segments
+
+
+class Slots:
+    """Where the values and the derivatives of all tables lie."""
+
+    def __init__(self, plan: Plan, contraction: Contraction) -> None:
+        self.n_given = len(plan.cliques)
+        self.n_tables = len(plan.tables)
+        self.one = 2 * self.n_tables
+        self.rows: list[tuple[int, int, int]] = [(0, 0, 1)] * (self.one + 1)
+        self.workspace_cells = 1  # the first cell holds the number one
+        offset = 0
+        for table in range(self.n_given):
+            cells = contraction.cells(plan.tables[table])
+            self.rows[table] = (1, offset, cells)
+            offset += cells
+        steps = [step for node in plan.nodes for step in node.steps]
+        for step in steps:
+            self._place(step.result, contraction.cells(plan.tables[step.result]))
+        for table in contraction.adjoint_tables(steps):
+            self._place(self.adjoint(table), contraction.cells(plan.tables[table]))
+
+    def adjoint(self, table: int) -> int:
+        """The slot of a table's derivative; a root's stays where the number one lies."""
+        return self.n_tables + table
+
+    def value(self, table: int) -> int:
+        """The slot of a table's values."""
+        return self.one if table == ONE else table
+
+    def _place(self, slot: int, cells: int) -> None:
+        self.rows[slot] = (0, self.workspace_cells, cells)
+        self.workspace_cells += cells
+
+
+class _Lowering:
+    """Turns steps into operations."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.axes = plan.tables
+        self.contraction = Contraction(plan.domain.shape, plan.tables)
+        self.contraction.n_given = len(plan.cliques)
+        self.slots = Slots(plan, self.contraction)
+        self.loops = LoopTable(plan.domain.shape)
+
+    def forward(self, step: Step) -> list[Row]:
+        """Exponentiate the given tables that enter here, then multiply and sum."""
+        given = [t for t in (step.left, step.right) if self._is_given(t)]
+        rows: list[Row] = [(EXPONENTIATE, t, *[_NONE] * 6) for t in given]
+        left, right = self.slots.value(step.left), self.slots.value(step.right)
+        loops = self._loops(step, (step.left, step.right, step.result))
+        return [*rows, (CONTRACT, left, right, step.result, _NONE, _NONE, *loops)]
+
+    def backward(self, step: Step) -> list[Row]:
+        """Derivatives of both operands; given tables become marginals."""
+        if self._is_given(step.left) and self.contraction.covers(step):
+            rows, finished = [self._absorb(step)], [step.right]
+        else:
+            rows = [self._derivative(step, step.left, step.right)]
+            if step.right != ONE:
+                rows.append(self._derivative(step, step.right, step.left))
+            finished = [step.left, step.right]
+        return rows + [self._finish(table) for table in finished if self._is_given(table)]
+
+    def _is_given(self, table: int) -> bool:
+        return 0 <= table < self.slots.n_given
+
+    def _absorb(self, step: Step) -> Row:
+        collected = _NONE if step.right == ONE else self.slots.adjoint(step.right)
+        loops = self._loops(step, (step.left, step.right, step.result))
+        right = self.slots.value(step.right)
+        adjoint = self.slots.adjoint(step.result)
+        return (ABSORB, step.left, right, step.result, adjoint, collected, *loops)
+
+    def _derivative(self, step: Step, table: int, other: int) -> Row:
+        loops = self._loops(step, (step.result, other, table))
+        top, result = self.slots.adjoint(step.result), self.slots.adjoint(table)
+        return (CONTRACT, top, self.slots.value(other), result, _NONE, _NONE, *loops)
+
+    def _finish(self, table: int) -> Row:
+        loops = self.loops.flat(self.slots.rows[table][2])
+        return (FINISH, table, self.slots.adjoint(table), self.slots.one, _NONE, _NONE, *loops)
+
+    def _loops(self, step: Step, roles: tuple[int, int, int]) -> Span:
+        order = loop_order(*(self._axes(t) for t in (step.left, step.right, step.result)))
+        left, right, result = (self._axes(table) for table in roles)
+        return self.loops.nest(order, (left, right, result))
+
+    def _axes(self, table: int) -> tuple[int, ...]:
+        return () if table == ONE else self.axes[table]
+
+
+def lower(plan: Plan, threads: int) -> Program:
+    """The program of a plan, its tree divided between the threads."""
+    lowering = _Lowering(plan)
+    up = [[row for step in n.steps for row in lowering.forward(step)] for n in plan.nodes]
+    down = [[row for step in n.steps[::-1] for row in lowering.backward(step)] for n in plan.nodes]
+    work = [sum(map(lowering.contraction.union_cells, node.steps)) for node in plan.nodes]
+    groups, top = partition([node.parent for node in plan.nodes], work, threads)
+    rows: list[Row] = []
+
+    def span(nodes: Iterable[int], source: list[list[Row]]) -> Span:
+        begin = len(rows)
+        rows.extend(row for node in nodes for row in source[node])
+        return begin, len(rows)
+
+    ups = tuple(span(group, up) for group in groups)
+    top_up = span(top, up)
+    forward = np.arange(len(rows), dtype=np.int64)
+    top_down = span(top[::-1], down)
+    downs = tuple(span(group[::-1], down) for group in groups)
+    return Program(
+        operations=np.array(rows, dtype=np.int64).reshape(-1, 8),
+        forward=forward,
+        loops=np.array(lowering.loops.rows, dtype=np.int64).reshape(-1, 4),
+        slots=np.array(lowering.slots.rows, dtype=np.int64),
+        workspace_cells=lowering.slots.workspace_cells,
+        segments=Segments(ups, (top_up[0], top_down[1]), downs),
+    )

@@ -1,0 +1,115 @@
+"""Exact message passing on a junction tree, on the CPU.
+
+The marginals of a model are the derivatives of its log-partition function. So the tree is
+contracted from its leaves to its root (messages up), which gives the log-partition function,
+and then differentiated from the root to its leaves (messages down), which gives the marginal
+of every measured table; no division is needed, hence structural zeros need no special care.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+
+from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
+from juncture.layout import Layout, Vector
+from juncture.oracles import kernels
+from juncture.oracles.program import Span, lower
+from juncture.oracles.reference import IMPOSSIBLE_MESSAGE, Beliefs, Peak
+from juncture.plan import Plan
+
+# Below this many operations, waking a second thread costs more than it saves.
+_WORTH_THREADS = 2_000_000
+
+
+class Propagation:
+    """The exact oracle of a plan. It owns its workspace: one call at a time per instance.
+
+    `threads` defaults to the number of processors when the plan is large enough to profit.
+    """
+
+    def __init__(self, plan: Plan, *, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise InvalidInput(
+                f"`threads` must be at least 1; got {threads}. Leave it out to let the plan decide."
+            )
+        if threads is None:
+            threads = (os.cpu_count() or 1) if plan.operations >= _WORTH_THREADS else 1
+        self.plan = plan
+        self.layout = Layout(plan.domain, plan.cliques)
+        self._program = lower(plan, threads)
+        free = (math.log(plan.domain[name]) for name in plan.free_attributes)
+        self._free_log_partition = math.fsum(free)
+        n_slots, n_operations = len(self._program.slots), len(self._program.operations)
+        self._work = np.zeros(self._program.workspace_cells)
+        self._work[0] = 1.0
+        self._logs = np.empty(0)
+        self._wide = np.zeros(n_slots, dtype=np.bool_)
+        self._shifts = np.zeros(n_slots)
+        self._scales = np.ones(n_slots)
+        self._log_scales = np.zeros(n_operations)
+
+    def marginals(
+        self, potentials: Vector, total: float = 1.0, *, out: Vector | None = None
+    ) -> Beliefs:
+        """Marginals that sum to the total, and the log-partition function.
+
+        `out` receives the marginals when given; it must not be `potentials` itself.
+        """
+        checked = self.layout.checked(potentials)
+        marginals = np.empty(self.layout.size) if out is None else out
+        outcome = self._run(checked, total, marginals)
+        if outcome == kernels.NEEDS_LOGARITHMS:
+            self._logs = np.empty(self._program.workspace_cells)
+            outcome = self._run(checked, total, marginals)
+        log_partition = float(self._log_scales[self._program.forward].sum())
+        if outcome == kernels.IMPOSSIBLE or not math.isfinite(log_partition):
+            raise _diagnosis(checked)
+        return Beliefs(marginals, log_partition + self._free_log_partition)
+
+    def _run(self, potentials: Vector, total: float, out: Vector) -> int:
+        program = self._program
+
+        def run(span: Span) -> int:
+            return int(
+                kernels.run(
+                    *span, program.operations, program.loops, program.slots, total,
+                    potentials, out, self._work, self._logs, self._wide,
+                    self._shifts, self._scales, self._log_scales,
+                )
+            )  # fmt: skip
+
+        up, top, down = program.segments
+        return _together(run, up) or run(top) or _together(run, down)
+
+
+def _together(run: Callable[[Span], int], spans: tuple[Span, ...]) -> int:
+    """Run the spans at the same time; the worst of their outcomes."""
+    if not spans:
+        return kernels.DONE
+    others = [_pool(len(spans) - 1).submit(run, span) for span in spans[1:]]
+    return max([run(spans[0]), *(other.result() for other in others)])
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=max(1, threads), thread_name_prefix="juncture")
+
+
+# A forked child inherits the pools but not their threads.
+os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def _diagnosis(potentials: Vector) -> JunctureError:
+    """Why the log-partition function is not a number."""
+    if np.isnan(potentials).any() or np.isposinf(potentials).any():
+        return InvalidInput(
+            "`potentials` must be finite or minus infinity; got not-a-number or plus infinity. "
+            "Look at the step size or the loss that produced them."
+        )
+    return ImpossibleModel(IMPOSSIBLE_MESSAGE)

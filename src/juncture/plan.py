@@ -1,0 +1,228 @@
+"""The junction tree of a set of cliques, as data: what an oracle will do, before it does it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import psutil
+
+from juncture.contraction import Contraction, Step
+from juncture.domain import Clique, Domain
+from juncture.elimination import Bucket, closed_graph, eliminate
+from juncture.errors import ModelTooLarge
+from juncture.growth import Growth
+from juncture.junction import EMPTY_CLIQUE_ALONE, JunctionTree, junction_tree
+from juncture.plan_text import describe, readable_bytes
+
+# A plan may use this share of the memory that is free when it is made. An oracle that meets
+# potentials spread over hundreds of nats doubles its workspace, and a solver keeps a few
+# vectors of its own; half leaves room for both.
+_SHARE_OF_FREE_MEMORY = 0.5
+# Randomised restarts are only worth their time on small graphs.
+_RESTARTS, _RESTART_BUDGET = 12, 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A maximal clique of the junction tree, with its part of the schedule."""
+
+    clique: Clique
+    separator: Clique
+    """What it shares with its parent; empty at a root."""
+    parent: int | None
+    """The parent's place in `plan.nodes`; children stand before their parents."""
+    measured: tuple[Clique, ...]
+    """The measured cliques whose potentials this node hosts."""
+    steps: tuple[Step, ...]
+    """The products that contract its tables into the message to its parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one oracle call needs."""
+
+    size_bytes: int
+    operations: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A junction tree for measured cliques over a domain: pure data, made by `Plan.build`.
+
+    >>> plan = Plan.build(Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("c", "b")])
+    >>> [node.clique for node in plan.nodes]
+    [('b', 'c'), ('a', 'b')]
+    >>> plan.cells, plan.cells_with(("a", "c"))
+    (18, 24)
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    """The measured cliques: canonical, distinct, in the order in which they were given."""
+    nodes: tuple[Node, ...]
+    """The junction tree in schedule order: every child before its parent."""
+    tables: tuple[tuple[int, ...], ...] = field(repr=False)
+    """The axes (attribute positions) of each measured table, then of each step's result."""
+    cost: Cost
+    buckets: tuple[Bucket, ...] = field(repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        domain: Domain,
+        cliques: Iterable[Iterable[str]],
+        *,
+        memory_limit: int | None = None,
+        seed: int = 0,
+    ) -> Plan:
+        """The cheapest junction tree found for these cliques.
+
+        Raises `ModelTooLarge` when an oracle call would need more than `memory_limit` bytes
+        (default: half of the memory that is free now). Nothing large is allocated here.
+        """
+        measured = tuple(dict.fromkeys(map(domain.canonical, cliques)))
+        scopes = _scopes(domain, measured)
+        restarts = min(_RESTARTS, _RESTART_BUDGET // max(1, len(domain)))
+        graph = closed_graph(len(domain), scopes)
+        buckets = eliminate(graph, domain.shape, restarts=restarts, seed=seed)
+        return _assemble(domain, measured, buckets)._within(memory_limit)
+
+    def extend(self, clique: Iterable[str], *, memory_limit: int | None = None) -> Plan:
+        """The plan with one more clique, never larger than `cells_with` foretells."""
+        measured = tuple(dict.fromkeys((*self.cliques, self.domain.canonical(clique))))
+        fresh = Plan.build(self.domain, measured, memory_limit=1 << 200)
+        kept = self._growth.buckets_with(self._positions(clique))
+        if self.cells_with(clique) < fresh.cells:
+            fresh = _assemble(self.domain, measured, kept)
+        return fresh._within(memory_limit)
+
+    @cached_property
+    def cells(self) -> int:
+        """The cells of all maximal cliques together, exactly."""
+        return sum(self.domain.size_of(node.clique) for node in self.nodes)
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory of one oracle call: potentials, marginals and workspace."""
+        return self.cost.size_bytes
+
+    @property
+    def operations(self) -> int:
+        """The multiplications and exponentials of one oracle call."""
+        return self.cost.operations
+
+    @cached_property
+    def largest_clique(self) -> Clique:
+        """The maximal clique with most cells (the empty clique when there is none)."""
+        cliques = [node.clique for node in self.nodes]
+        return max(cliques, key=self.domain.size_of, default=())
+
+    @cached_property
+    def free_attributes(self) -> Clique:
+        """The attributes that no measured clique mentions: uniform and independent."""
+        used = {name for clique in self.cliques for name in clique}
+        return tuple(name for name in self.domain if name not in used)
+
+    @cached_property
+    def hosts(self) -> dict[Clique, int]:
+        """The place in `nodes` of the host of each measured clique."""
+        return {
+            clique: place for place, node in enumerate(self.nodes) for clique in node.measured
+        }
+
+    def cells_with(self, clique: Iterable[str]) -> int:
+        """The cells that the junction tree would have with this clique added, at most.
+
+        Takes microseconds, because the elimination order is kept; `extend` gives a plan that
+        is no larger.
+        """
+        return self._growth.cells_with(self._positions(clique))
+
+    def __str__(self) -> str:
+        return describe(self)
+
+    @cached_property
+    def _growth(self) -> Growth:
+        positions = self.domain.positions
+        used = {positions[name] for clique in self.cliques for name in clique}
+        return Growth(self.buckets, self.domain.shape, used)
+
+    def _positions(self, clique: Iterable[str]) -> list[int]:
+        return [self.domain.positions[name] for name in self.domain.canonical(clique)]
+
+    def _within(self, memory_limit: int | None) -> Plan:
+        """The plan itself, if it respects the limit."""
+        limit = memory_limit
+        if limit is None:
+            limit = int(psutil.virtual_memory().available * _SHARE_OF_FREE_MEMORY)
+        if self.size_bytes > limit:
+            raise ModelTooLarge(
+                f"`cliques` must give a model within {readable_bytes(limit)}; got one of "
+                f"{readable_bytes(self.size_bytes)}. Its largest clique is "
+                f"{self.largest_clique} with {self.domain.size_of(self.largest_clique):,} cells. "
+                "Leave out a clique that closes a cycle through these attributes, merge values "
+                "of the largest attributes, or raise `memory_limit`."
+            )
+        return self
+
+
+def _scopes(domain: Domain, cliques: Iterable[Clique]) -> list[list[int]]:
+    return [[domain.positions[name] for name in clique] for clique in cliques]
+
+
+def _assemble(domain: Domain, cliques: tuple[Clique, ...], buckets: Sequence[Bucket]) -> Plan:
+    """The plan of a given elimination order."""
+    scopes = _scopes(domain, cliques)
+    used = {vertex for scope in scopes for vertex in scope}
+    tree = junction_tree([b for b in buckets if b.vertex in used], domain.shape)
+    if cliques and not used:
+        tree = EMPTY_CLIQUE_ALONE
+    contraction = Contraction(domain.shape, map(tuple, scopes))
+    hosted = _hosted(tree, buckets, scopes)
+    nodes, messages = [], dict[int, list[int]]()
+    for place, (clique, separator, parent) in enumerate(tree.nodes):
+        tables = hosted.get(place, []) + messages.pop(place, [])
+        steps = contraction.join(tables, separator)
+        messages.setdefault(parent, []).append(steps[-1].result)
+        nodes.append(
+            Node(
+                clique=_names(domain, clique),
+                separator=_names(domain, separator),
+                parent=None if parent < 0 else parent,
+                measured=tuple(cliques[table] for table in hosted.get(place, [])),
+                steps=tuple(steps),
+            )
+        )
+    cost = _cost(contraction, [step for node in nodes for step in node.steps])
+    return Plan(domain, cliques, tuple(nodes), tuple(contraction.axes), cost, tuple(buckets))
+
+
+def _hosted(
+    tree: JunctionTree, buckets: Sequence[Bucket], scopes: list[list[int]]
+) -> dict[int, list[int]]:
+    """The measured tables that each node hosts: where their first vertex is eliminated.
+
+    The empty clique, a measurement of the total alone, goes to the last root.
+    """
+    position = {bucket.vertex: place for place, bucket in enumerate(buckets)}
+    hosted: dict[int, list[int]] = {}
+    for table, scope in enumerate(scopes):
+        first = min(scope, key=position.__getitem__, default=None)
+        home = len(tree.nodes) - 1 if first is None else tree.home[first]
+        hosted.setdefault(home, []).append(table)
+    return hosted
+
+
+def _names(domain: Domain, vertices: Iterable[int]) -> Clique:
+    return tuple(domain.attributes[vertex] for vertex in sorted(vertices))
+
+
+def _cost(contraction: Contraction, steps: list[Step]) -> Cost:
+    """Each step runs once forward and twice backward; each potential is exponentiated once."""
+    potentials = sum(map(contraction.cells, contraction.axes[: contraction.n_given]))
+    workspace = contraction.workspace_cells(steps)
+    products = sum(map(contraction.union_cells, steps))
+    return Cost(size_bytes=8 * (2 * potentials + workspace), operations=2 * potentials + 3 * products)

@@ -1,0 +1,102 @@
+"""A plan in words and a small drawing, for people."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from juncture.plan import Node, Plan
+
+_MAX_LINES = 24
+
+
+def describe(plan: Plan) -> str:
+    """The text of `print(plan)`."""
+    lines = [_headline(plan), _tree_line(plan), _cost_line(plan)]
+    if plan.free_attributes:
+        lines.append(f"  unmeasured      {_listed(plan.free_attributes)} (uniform, independent)")
+    return "\n".join([*lines, *_drawing(plan)])
+
+
+def readable_bytes(size_bytes: int) -> str:
+    """A number of bytes with a unit that suits it."""
+    amount, unit = float(min(size_bytes, 10**300)), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{amount:,.0f} {unit}" if amount >= 100 or unit == "bytes" else f"{amount:.1f} {unit}"
+
+
+def readable_count(count: int) -> str:
+    """A count in full while it is short, else in powers of ten (it may exceed any float)."""
+    if count < 10**9:
+        return f"{count:,}"
+    power = math.log10(count)
+    return f"{10 ** (power % 1):.1f}e{int(power)}"
+
+
+def _headline(plan: Plan) -> str:
+    return (
+        f"Plan for {_plural(len(plan.domain), 'attribute')} "
+        f"({readable_count(plan.domain.size)} cells in the full table), "
+        f"{_plural(len(plan.cliques), 'measured clique')}"
+    )
+
+
+def _tree_line(plan: Plan) -> str:
+    parts = sum(node.parent is None for node in plan.nodes)
+    largest = readable_count(plan.domain.size_of(plan.largest_clique)) if plan.nodes else "0"
+    return (
+        f"  junction tree   {_plural(len(plan.nodes), 'clique')} in {_plural(parts, 'part')}, "
+        f"{readable_count(plan.cells)} cells, the largest clique {largest}"
+    )
+
+
+def _cost_line(plan: Plan) -> str:
+    return (
+        f"  one oracle call {readable_bytes(plan.size_bytes)}, "
+        f"{readable_count(plan.operations)} operations"
+    )
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:6])
+    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
+
+
+def _drawing(plan: Plan) -> list[str]:
+    """The tree from its roots down; an only child stays on its parent's margin."""
+    children: dict[int | None, list[int]] = {}
+    for place, node in enumerate(plan.nodes):
+        children.setdefault(node.parent, []).append(place)
+    waiting = [(place, "  ") for place in children.get(None, [])]
+    rows: list[tuple[str, str]] = []
+    while waiting and len(rows) < _MAX_LINES:
+        place, margin = waiting.pop()
+        node = plan.nodes[place]
+        rows.append((margin + _title(node), _details(plan, node)))
+        below = children.get(place, [])
+        inner = margin + ("│ " if len(below) > 1 else "")
+        waiting += [(child, inner) for child in below]
+    width = max((len(title) for title, _ in rows), default=0)
+    lines = [f"{title:<{width}}  {details}" for title, details in rows]
+    left = len(plan.nodes) - len(rows)
+    return [*lines, f"  … and {left:,} more cliques"] if left else lines
+
+
+def _title(node: Node) -> str:
+    names = "(" + ", ".join(node.clique[:6]) + (", …)" if len(node.clique) > 6 else ")")
+    return f"● {names}" if node.parent is None else f"└ {names}"
+
+
+def _details(plan: Plan, node: Node) -> str:
+    cells = f"{readable_count(plan.domain.size_of(node.clique)):>12} cells"
+    shared = f"  joined over {', '.join(node.separator)}" if node.separator else ""
+    hosts = f"  hosts {len(node.measured)}" if len(node.measured) != 1 else ""
+    return cells + hosts + shared
