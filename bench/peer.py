@@ -33,8 +33,16 @@ import numpy as np
 with warnings.catch_warnings():  # the peer warns, as it is imported, of settings made in main()
     warnings.simplefilter("ignore")
     import jax
-    from mbi import CliqueVector, Domain, Factor, LinearMeasurement, MarkovRandomField
-    from mbi import estimation, junction_tree, marginal_oracles
+    from mbi import (
+        CliqueVector,
+        Domain,
+        Factor,
+        LinearMeasurement,
+        MarkovRandomField,
+        estimation,
+        junction_tree,
+        marginal_oracles,
+    )
 
 ITERATIONS = 50
 CELLS_SHOWN = 5
@@ -115,9 +123,7 @@ def choose_oracle(problem: Problem, name: str) -> tuple[str, Oracle]:
     }
     if name != "default":
         return name, known[name]
-    chosen = marginal_oracles.default_oracle(
-        problem.cliques, problem.domain, has_constraints=False
-    )
+    chosen = marginal_oracles.default_oracle(problem.cliques, problem.domain, has_constraints=False)
     names = [key for key, oracle in known.items() if oracle is chosen]
     return (names or ["unknown"])[0], chosen
 
@@ -155,9 +161,7 @@ def make_run(problem: Problem, oracle: Oracle, form: str) -> Run:
         blank = Factor.zeros(problem.domain.project(problem.cliques[0])).values
         return jax.lax.fori_loop(0, count, lambda _, state: step(state[0], y), (theta, blank))
 
-    def by_loop(
-        theta: CliqueVector, y: CliqueVector, count: int
-    ) -> tuple[CliqueVector, jax.Array]:
+    def by_loop(theta: CliqueVector, y: CliqueVector, count: int) -> tuple[CliqueVector, jax.Array]:
         return jax.block_until_ready(looped(theta, y, count))
 
     return by_loop if form == "loop" else by_calls

@@ -162,4 +162,3 @@ class Contraction:
 def _kind(axis: int, other: Axes, needed: Scope) -> tuple[bool, bool]:
     """The part an axis plays in a product: shared with the other table or not, kept or not."""
     return axis in other, axis in needed
-

@@ -30,9 +30,7 @@ class Bucket(NamedTuple):
     neighbours: frozenset[int]
 
 
-def eliminate(
-    graph: Graph, sizes: Sequence[int], *, restarts: int, seed: int = 0
-) -> list[Bucket]:
+def eliminate(graph: Graph, sizes: Sequence[int], *, restarts: int, seed: int = 0) -> list[Bucket]:
     """The buckets of a good elimination order, in that order; `graph` is consumed."""
     buckets = _strip_simplicial(graph)
     for part in _connected_parts(graph):
@@ -165,9 +163,7 @@ def _min_weight(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
 def _weighted_min_fill(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
     """The edges that eliminating the vertex would add, each weighted by its table's cells."""
     closed = graph[vertex]
-    return float(
-        sum(sizes[a] * sum(sizes[b] for b in closed - graph[a]) for a in closed)
-    )
+    return float(sum(sizes[a] * sum(sizes[b] for b in closed - graph[a]) for a in closed))
 
 
 def _perturbed(score: Score, rng: random.Random) -> Score:

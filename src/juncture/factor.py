@@ -155,9 +155,7 @@ class Factor:
             values = operation(_aligned(self, domain), _aligned(right, domain))
         return Factor(domain, values)
 
-    def _reduce(
-        self, attributes: Iterable[str] | None, operation: Callable[..., Values]
-    ) -> Factor:
+    def _reduce(self, attributes: Iterable[str] | None, operation: Callable[..., Values]) -> Factor:
         dropped = self.domain.canonical(self.domain if attributes is None else attributes)
         axes = tuple(self.domain.positions[name] for name in dropped)
         return Factor(self.domain.without(dropped), operation(self.values, axis=axes))

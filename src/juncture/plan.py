@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -64,8 +63,8 @@ class Plan:
     """The measured cliques: canonical, distinct, in the order in which they were given."""
     nodes: tuple[Node, ...]
     """The junction tree in schedule order: every child before its parent."""
-    tables: tuple[tuple[int, ...], ...] = field(repr=False)
-    """The axes (attribute positions) of each measured table, then of each step's result."""
+    contraction: Contraction = field(repr=False)
+    """The axes of each measured table and of each step's result; finished, not to be changed."""
     cost: Cost
     buckets: tuple[Bucket, ...] = field(repr=False)
 
@@ -129,9 +128,7 @@ class Plan:
     @cached_property
     def hosts(self) -> dict[Clique, int]:
         """The place in `nodes` of the host of each measured clique."""
-        return {
-            clique: place for place, node in enumerate(self.nodes) for clique in node.measured
-        }
+        return {clique: place for place, node in enumerate(self.nodes) for clique in node.measured}
 
     def cells_with(self, clique: Iterable[str]) -> int:
         """The cells that the junction tree would have with this clique added, at most.
@@ -197,7 +194,7 @@ def _assemble(domain: Domain, cliques: tuple[Clique, ...], buckets: Sequence[Buc
             )
         )
     cost = _cost(contraction, [step for node in nodes for step in node.steps])
-    return Plan(domain, cliques, tuple(nodes), tuple(contraction.axes), cost, tuple(buckets))
+    return Plan(domain, cliques, tuple(nodes), contraction, cost, tuple(buckets))
 
 
 def _hosted(
@@ -225,4 +222,6 @@ def _cost(contraction: Contraction, steps: list[Step]) -> Cost:
     potentials = sum(map(contraction.cells, contraction.axes[: contraction.n_given]))
     workspace = contraction.workspace_cells(steps)
     products = sum(map(contraction.union_cells, steps))
-    return Cost(size_bytes=8 * (2 * potentials + workspace), operations=2 * potentials + 3 * products)
+    return Cost(
+        size_bytes=8 * (2 * potentials + workspace), operations=2 * potentials + 3 * products
+    )

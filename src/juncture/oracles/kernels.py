@@ -13,10 +13,6 @@ logarithms along (it is "wide"). With operands below 1 and entries flushed at e^
 of at least `TINY` = 1e-280 has a relative error of no more than 1e-20 per term from flushing.
 """
 
-# ruff: noqa: PLR0913, PLR0912, PLR0915, C901
-# The kernels are long and take many arrays: calls between compiled routines are cheap, but a
-# structure of arrays is not something the compiler's cache can hold.
-
 from __future__ import annotations
 
 import math
@@ -45,6 +41,16 @@ _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer
+_EXPONENT_OF_ONE = 0x3FF0000000000000
+_ALL_BUT_SIGN = 0x7FFFFFFFFFFFFFFF
+_LOWEST = -(2**63)
+
+# Signed indices make the compiler test each one for being negative, which costs the vector
+# instructions; so every address is unsigned where it meets an array.
+U = np.uint64
+
+# Sums may be reordered and products fused; infinities and not-a-number keep their meaning.
+_FAST = {"reassoc", "contract", "nsz"}
 
 
 @intrinsic
@@ -67,47 +73,45 @@ def _from_bits(_typingctx: Any, _value: Any) -> Any:
     return types.float64(types.int64), generate
 
 
-@njit(inline="never", fastmath={"contract"})
-def fast_exp(x: float) -> float:
-    """e**x for x in [-708, 700] to about one unit in the last place; compiles to vector code."""
+@njit(fastmath={"contract"})
+def fast_exp(x):
+    """e**x for x in [-708, 700], within two units in the last place; compiles to vector code.
+
+    x = k ln 2 + r with |r| <= ln(2)/2; a polynomial of degree 11, interpolated at Chebyshev
+    nodes (relative error 4e-18), gives e**r, and 2**k is written into the exponent bits.
+    """
     t = x * _LOG2E + _ROUND
     k = t - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    p = 1.6059043836821613e-10
-    p = p * r + 2.08767569878681e-09
-    p = p * r + 2.505210838544172e-08
-    p = p * r + 2.755731922398589e-07
-    p = p * r + 2.7557319223985893e-06
-    p = p * r + 2.48015873015873e-05
-    p = p * r + 0.0001984126984126984
-    p = p * r + 0.001388888888888889
-    p = p * r + 0.008333333333333333
-    p = p * r + 0.041666666666666664
-    p = p * r + 0.16666666666666666
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return p * _from_bits((_bits(t) << 52) + 0x3FF0000000000000)
+    r2 = r * r
+    r4 = r2 * r2
+    low = (1.0 + r * 1.0) + r2 * (0.5000000000000019 + r * 0.1666666666666668)
+    middle = (0.04166666666648738 + r * 0.008333333333319546) + r2 * (
+        0.0013888888952505406 + r * 0.00019841269890193705
+    )
+    high = (2.4801485278370062e-05 + r * 2.7557240761739257e-06) + r2 * (
+        2.7632715071632255e-07 + r * 2.5110095611886237e-08
+    )
+    return (low + r4 * (middle + r4 * high)) * _from_bits((_bits(t) << 52) + _EXPONENT_OF_ONE)
 
 
-@njit(fastmath={"reassoc", "nnan", "nsz"})
+@njit
 def _maximum(values, start, stop):
-    best = -np.inf
-    for i in range(start, stop):
-        best = max(best, values[i])
-    return best
+    """The largest entry. Floats are compared as integers, which compiles to vector code."""
+    best = _LOWEST
+    for i in range(U(start), U(stop)):
+        bits = _bits(values[i])
+        best = max(best, bits ^ ((bits >> 63) & _ALL_BUT_SIGN))
+    return _from_bits(best ^ ((best >> 63) & _ALL_BUT_SIGN))
 
 
 @njit(fastmath={"contract"})
 def _exponentiate(potentials, out, start, stop, shift):
     """out = exp(potentials - shift), entries below e^-708 flushed to zero."""
-    for i in range(start, stop):
+    for i in range(U(start), U(stop)):
         x = potentials[i] - shift
         y = fast_exp(max(x, FLUSHED))
         out[i] = y if x > FLUSHED else 0.0
-
-
-_FAST = {"reassoc", "contract", "nsz"}
 
 
 @njit(fastmath=_FAST)
@@ -121,8 +125,8 @@ def _add_products(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0, p0, q0, r0):
         _add_dots(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0)
     elif p0 == 1 and q0 == 1 and r0 == 1:
         for i in range(n1):
-            a, b, c = p_at + i * p1, q_at + i * q1, r_at + i * r1
-            for j in range(n0):
+            a, b, c = U(p_at + i * p1), U(q_at + i * q1), U(r_at + i * r1)
+            for j in range(U(n0)):
                 r[c + j] += p[a + j] * q[b + j]
     elif p0 == 1 and q0 == 0 and r0 == 0:
         _add_sums(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0)
@@ -130,9 +134,9 @@ def _add_products(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0, p0, q0, r0):
         _add_sums(q, q_at, p, p_at, r, r_at, n1, q1, p1, r1, n0)
     else:
         for i in range(n1):
-            a, b, c = p_at + i * p1, q_at + i * q1, r_at + i * r1
-            for j in range(n0):
-                r[c + j * r0] += p[a + j * p0] * q[b + j * q0]
+            a, b, c = U(p_at + i * p1), U(q_at + i * q1), U(r_at + i * r1)
+            for j in range(U(n0)):
+                r[c + j * U(r0)] += p[a + j * U(p0)] * q[b + j * U(q0)]
 
 
 @njit(fastmath=_FAST)
@@ -140,20 +144,19 @@ def _add_scaled(x, x_at, s, s_at, r, r_at, n1, x1, s1, r1, n0):
     """r[i, :] += s[i] * x[i, :]; four rows at a time where they add to the same one."""
     i = 0
     if r1 == 0:
+        e = U(r_at)
         while i + 4 <= n1:
-            a = x_at + i * x1
-            b, c, d = a + x1, a + 2 * x1, a + 3 * x1
-            at = s_at + i * s1
-            s_a, s_b, s_c, s_d = s[at], s[at + s1], s[at + 2 * s1], s[at + 3 * s1]
-            for j in range(n0):
-                r[r_at + j] += (s_a * x[a + j] + s_b * x[b + j]) + (
-                    s_c * x[c + j] + s_d * x[d + j]
-                )
+            a = U(x_at + i * x1)
+            b, c, d = a + U(x1), a + U(2 * x1), a + U(3 * x1)
+            at = U(s_at + i * s1)
+            s_a, s_b, s_c, s_d = s[at], s[at + U(s1)], s[at + U(2 * s1)], s[at + U(3 * s1)]
+            for j in range(U(n0)):
+                r[e + j] += (s_a * x[a + j] + s_b * x[b + j]) + (s_c * x[c + j] + s_d * x[d + j])
             i += 4
     while i < n1:
-        a, c, factor = x_at + i * x1, r_at + i * r1, s[s_at + i * s1]
-        for j in range(n0):
-            r[c + j] += factor * x[a + j]
+        a, e, factor = U(x_at + i * x1), U(r_at + i * r1), s[U(s_at + i * s1)]
+        for j in range(U(n0)):
+            r[e + j] += factor * x[a + j]
         i += 1
 
 
@@ -165,27 +168,27 @@ def _add_dots(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0):
     i = 0
     if p1 == 0:
         while i + 4 <= n1:
-            a = q_at + i * q1
-            b, c, d = a + q1, a + 2 * q1, a + 3 * q1
+            a, e = U(q_at + i * q1), U(p_at)
+            b, c, d = a + U(q1), a + U(2 * q1), a + U(3 * q1)
             s_a = s_b = s_c = s_d = 0.0
-            for j in range(n0):
-                x = p[p_at + j]
+            for j in range(U(n0)):
+                x = p[e + j]
                 s_a += x * q[a + j]
                 s_b += x * q[b + j]
                 s_c += x * q[c + j]
                 s_d += x * q[d + j]
-            at = r_at + i * r1
+            at = U(r_at + i * r1)
             r[at] += s_a
-            r[at + r1] += s_b
-            r[at + 2 * r1] += s_c
-            r[at + 3 * r1] += s_d
+            r[at + U(r1)] += s_b
+            r[at + U(2 * r1)] += s_c
+            r[at + U(3 * r1)] += s_d
             i += 4
     while i < n1:
-        a, b = p_at + i * p1, q_at + i * q1
+        a, b = U(p_at + i * p1), U(q_at + i * q1)
         total = 0.0
-        for j in range(n0):
+        for j in range(U(n0)):
             total += p[a + j] * q[b + j]
-        r[r_at + i * r1] += total
+        r[U(r_at + i * r1)] += total
         i += 1
 
 
@@ -193,11 +196,11 @@ def _add_dots(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0):
 def _add_sums(p, p_at, s, s_at, r, r_at, n1, p1, s1, r1, n0):
     """r[i] += s[i] * sum(p[i, :])."""
     for i in range(n1):
-        a = p_at + i * p1
+        a = U(p_at + i * p1)
         total = 0.0
-        for j in range(n0):
+        for j in range(U(n0)):
             total += p[a + j]
-        r[r_at + i * r1] += total * s[s_at + i * s1]
+        r[U(r_at + i * r1)] += total * s[U(s_at + i * s1)]
 
 
 @njit
@@ -222,10 +225,9 @@ def _advance(count, loops, first, n_outer, at):
 
 
 @njit
-def _contract(p, p_at, q, q_at, r, r_at, loops, first, n_loops):
-    """r = sum of p * q over the loops that r does not follow (r starts from zero)."""
-    count = np.zeros(MAX_LOOPS, np.int64)
-    at = np.empty(3, np.int64)
+def _contract(p, p_at, q, q_at, r, r_at, loops, first, n_loops, odometer):
+    """r += p * q along all loops."""
+    count, at = odometer
     at[0], at[1], at[2] = p_at, q_at, r_at
     i, j = first + n_loops - 2, first + n_loops - 1
     more = True
@@ -241,11 +243,13 @@ def _contract(p, p_at, q, q_at, r, r_at, loops, first, n_loops):
 @njit(fastmath=_FAST)
 def _absorb_rows(x, x_at, q, q_at, c, c_at, d, d_at, n1, x1, q1, c1, n0, q0, c0, scale, keep):
     """Two innermost loops of: d += x * c (along q's axes), then x = x * c * q * scale."""
+    n = U(n0)
     for i in range(n1):
-        a, b, e, f = x_at + i * x1, q_at + i * q1, c_at + i * c1, d_at + i * q1
+        a, b = U(x_at + i * x1), U(q_at + i * q1)
+        e, f = U(c_at + i * c1), U(d_at + i * q1)
         if q0 == 0 and c0 == 1:
             factor, total = q[b] * scale, 0.0
-            for j in range(n0):
+            for j in range(n):
                 y = x[a + j] * c[e + j]
                 total += y
                 x[a + j] = y * factor
@@ -254,22 +258,22 @@ def _absorb_rows(x, x_at, q, q_at, c, c_at, d, d_at, n1, x1, q1, c1, n0, q0, c0,
         elif q0 == 1 and c0 == 0:
             top = c[e]
             factor = top * scale
-            for j in range(n0):
+            for j in range(n):
                 y = x[a + j]
                 d[f + j] += y * top
                 x[a + j] = y * (q[b + j] * factor)
         elif q0 == 1 and c0 == 1:
-            for j in range(n0):
+            for j in range(n):
                 y = x[a + j] * c[e + j]
                 d[f + j] += y
                 x[a + j] = y * (q[b + j] * scale)
         elif c0 != 0:  # a copy in another axis order: q is the number one
-            for j in range(n0):
-                x[a + j] *= c[e + j * c0] * (q[b] * scale)
+            for j in range(n):
+                x[a + j] *= c[e + j * U(c0)] * (q[b] * scale)
         else:
             top, total = c[e], 0.0
             factor = top * q[b] * scale
-            for j in range(n0):
+            for j in range(n):
                 y = x[a + j]
                 total += y
                 x[a + j] = y * factor
@@ -278,10 +282,9 @@ def _absorb_rows(x, x_at, q, q_at, c, c_at, d, d_at, n1, x1, q1, c1, n0, q0, c0,
 
 
 @njit
-def _absorb(x, x_at, q, q_at, c, c_at, d, d_at, loops, first, n_loops, scale, keep):
+def _absorb(x, x_at, q, q_at, c, c_at, d, d_at, loops, first, n_loops, scale, keep, odometer):
     """Turn the table x into its marginal in place, and collect the derivative d of q."""
-    count = np.zeros(MAX_LOOPS, np.int64)
-    at = np.empty(3, np.int64)
+    count, at = odometer
     at[0], at[1], at[2] = x_at, q_at, c_at
     i, j = first + n_loops - 2, first + n_loops - 1
     more = True
@@ -389,13 +392,15 @@ def _normalise_logs(start, size, work, logs):
     return peak
 
 
-@njit(fastmath={"reassoc", "nsz"})
+@njit
 def _extremes(values, start, stop):
-    low, high = np.inf, -np.inf
-    for i in range(start, stop):
-        low = min(low, values[i])
-        high = max(high, values[i])
-    return low, high
+    """The smallest and the largest of entries that are not negative (see _maximum)."""
+    low, high = _ALL_BUT_SIGN, _LOWEST
+    for i in range(U(start), U(stop)):
+        bits = _bits(values[i])
+        low = min(low, bits)
+        high = max(high, bits)
+    return _from_bits(low), _from_bits(high)
 
 
 @njit
@@ -423,17 +428,32 @@ def _settle(
     if high == 0.0:
         return IMPOSSIBLE, 0.0
     scales[r_slot] = high
-    for i in range(start, start + size):
-        work[i] *= 1.0 / high
+    inverse = 1.0 / high
+    for i in range(U(start), U(start + size)):
+        work[i] *= inverse
     return DONE, math.log(high)
 
 
 @njit(fastmath=_FAST)
 def _dot(p, p_at, q, q_at, n):
-    total = 0.0
-    for i in range(n):
-        total += p[p_at + i] * q[q_at + i]
+    total, a, b = 0.0, U(p_at), U(q_at)
+    for i in range(U(n)):
+        total += p[a + i] * q[b + i]
     return total
+
+
+@njit(fastmath=_FAST)
+def _scale_by(x, x_at, d, d_at, n, scale):
+    """x *= d * scale."""
+    a, b = U(x_at), U(d_at)
+    for i in range(U(n)):
+        x[a + i] *= d[b + i] * scale
+
+
+@njit
+def _fill_zero(values, start, size):
+    for i in range(U(start), U(start + size)):
+        values[i] = 0.0
 
 
 @njit
@@ -470,6 +490,7 @@ def run(
     potentials, out, work, logs, wide, shifts, scales, log_scales,
 ):  # fmt: skip
     """Run the operations from `begin` to `end`; `out` ends as the marginals of the potentials."""
+    odometer = (np.zeros(MAX_LOOPS, np.int64), np.empty(3, np.int64))
     forward = np.array((1, 2, 3))
     backward = np.array((1, 3, 2))
     for at in range(begin, end):
@@ -488,8 +509,10 @@ def run(
             p = out if tables[left, 0] else work
             q = out if tables[right, 0] else work
             r_at = tables[result, 1]
-            work[r_at : r_at + tables[result, 2]] = 0.0
-            _contract(p, tables[left, 1], q, tables[right, 1], work, r_at, loops, first, n_loops)
+            _fill_zero(work, r_at, tables[result, 2])
+            _contract(
+                p, tables[left, 1], q, tables[right, 1], work, r_at, loops, first, n_loops, odometer
+            )
             outcome, scale = _settle(
                 left, right, result, loops, first, n_loops, forward,
                 tables, potentials, shifts, work, logs, wide, scales,
@@ -505,12 +528,12 @@ def run(
             keep = collected >= 0
             d_at = tables[collected, 1] if keep else 0
             if keep:
-                work[d_at : d_at + tables[collected, 2]] = 0.0
+                _fill_zero(work, d_at, tables[collected, 2])
             if mass >= SMALLEST_MASS:
                 q = out if tables[right, 0] else work
                 _absorb(
                     out, tables[left, 1], q, tables[right, 1], work, c_at, work, d_at,
-                    loops, first, n_loops, total / mass, keep,
+                    loops, first, n_loops, total / mass, keep, odometer,
                 )  # fmt: skip
             if keep:
                 outcome, _ = _settle(
@@ -529,11 +552,74 @@ def run(
             start, size, d_at = tables[left, 1], tables[left, 2], tables[right, 1]
             mass = _dot(out, start, work, d_at, size)
             if mass >= SMALLEST_MASS:
-                for i in range(size):
-                    out[start + i] *= work[d_at + i] * (total / mass)
+                _scale_by(out, start, work, d_at, size, total / mass)
             else:
                 _log_marginal(
                     left, result, right, out, loops, first, n_loops, total,
                     tables, potentials, shifts, work, logs, wide,
                 )  # fmt: skip
     return DONE
+
+
+@njit
+def _best_over(p, q, at, inner):
+    """The largest p + q over the inner loops from a fixed position, and both addresses there."""
+    count = np.zeros(MAX_LOOPS, np.int64)
+    here = at.copy()
+    best, p_best, q_best = -np.inf, at[0], at[1]
+    last = len(inner) - 1
+    more = True
+    while more:
+        a, b = here[0], here[1]
+        for _ in range(inner[last, 0]):
+            value = p[a] + q[b]
+            if value > best:
+                best, p_best, q_best = value, a, b
+            a += inner[last, 1]
+            b += inner[last, 2]
+        more = _advance(count, inner, 0, last, here)
+    return best, p_best, q_best
+
+
+@njit
+def _split_loops(loops, first, n_loops):
+    """Loops of the result, and loops that are maximised over (at least one of extent 1)."""
+    ordered, n_result = _by_result(loops, first, n_loops, 1, 2, 3)
+    if n_result < n_loops:
+        return ordered[:n_result], ordered[n_result:]
+    single = np.zeros((1, 4), np.int64)
+    single[0, 0] = 1
+    return ordered, single
+
+
+@njit(nogil=True, cache=True)
+def maximise(operations, loops, tables, potentials, peaks, chosen):
+    """Max-product up the tree, then the choices down: `chosen` ends as an address per slot."""
+    for at in range(len(operations)):
+        if operations[at, KIND] != CONTRACT:
+            continue
+        left, right, result = operations[at, LEFT], operations[at, RIGHT], operations[at, RESULT]
+        outer, inner = _split_loops(loops, operations[at, FIRST_LOOP], operations[at, N_LOOPS])
+        p = potentials if tables[left, 0] else peaks
+        q = potentials if tables[right, 0] else peaks
+        here = np.array((tables[left, 1], tables[right, 1], tables[result, 1]))
+        count = np.zeros(MAX_LOOPS, np.int64)
+        more = True
+        while more:
+            peaks[here[2]] = _best_over(p, q, here, inner)[0]
+            more = _advance(count, outer, 0, len(outer), here)
+        chosen[result] = tables[result, 1]
+    for at in range(len(operations) - 1, -1, -1):
+        if operations[at, KIND] != CONTRACT:
+            continue
+        left, right, result = operations[at, LEFT], operations[at, RIGHT], operations[at, RESULT]
+        outer, inner = _split_loops(loops, operations[at, FIRST_LOOP], operations[at, N_LOOPS])
+        p = potentials if tables[left, 0] else peaks
+        q = potentials if tables[right, 0] else peaks
+        here = np.array((tables[left, 1], tables[right, 1], 0))
+        offset = chosen[result] - tables[result, 1]
+        for row in range(len(outer)):
+            code = (offset // outer[row, 3]) % outer[row, 0]
+            here[0] += code * outer[row, 1]
+            here[1] += code * outer[row, 2]
+        _, chosen[left], chosen[right] = _best_over(p, q, here, inner)

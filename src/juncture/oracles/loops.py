@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 Axes = tuple[int, ...]
 Loop = tuple[int, int, int, int]
@@ -31,8 +30,10 @@ class LoopTable:
         shape = tuple(self._sizes[axis] for axis in order)
         key = (shape, *(tuple(place[axis] for axis in axes) for axes in operands))
         if key not in self._known:
-            strides = [self._strides(axes) for axes in operands]
-            rows = [(self._sizes[a], *(s.get(a, 0) for s in strides)) for a in order]
+            left, right, result = (self._strides(axes) for axes in operands)
+            rows = [
+                (self._sizes[a], left.get(a, 0), right.get(a, 0), result.get(a, 0)) for a in order
+            ]
             self._known[key] = self._add(_arranged(_collapsed(rows)))
         return self._known[key]
 
@@ -76,7 +77,7 @@ def _collapsed(rows: list[Loop]) -> list[Loop]:
     joined: list[Loop] = []
     for row in rows:
         if joined and all(a == b * row[0] for a, b in zip(joined[-1][1:], row[1:], strict=True)):
-            joined[-1] = (joined[-1][0] * row[0], *row[1:])
+            joined[-1] = (joined[-1][0] * row[0], row[1], row[2], row[3])
         else:
             joined.append(row)
     return joined

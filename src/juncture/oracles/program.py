@@ -15,17 +15,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture.contraction import ONE, Contraction, Step
+from juncture.contraction import ONE, Step
 from juncture.oracles.kernels import ABSORB, CONTRACT, EXPONENTIATE, FINISH
 from juncture.oracles.loops import LoopTable, loop_order
 from juncture.oracles.partition import partition
 from juncture.plan import Plan
 
 Integers = NDArray[np.int64]
-Row = tuple[int, int, int, int, int, int, int, int]
 Span = tuple[int, int]
 
 _NONE = -1
+
+
+class Operation(NamedTuple):
+    """One row of the table of operations; the kernels name its columns in the same order."""
+
+    kind: int
+    left: int
+    right: int = _NONE
+    result: int = _NONE
+    adjoint: int = _NONE
+    collected: int = _NONE
+    first_loop: int = 0
+    n_loops: int = 0
 
 
 class Segments(NamedTuple):
@@ -53,22 +65,23 @@ class Program:
 class Slots:
     """Where the values and the derivatives of all tables lie."""
 
-    def __init__(self, plan: Plan, contraction: Contraction) -> None:
-        self.n_given = len(plan.cliques)
-        self.n_tables = len(plan.tables)
+    def __init__(self, plan: Plan) -> None:
+        contraction = plan.contraction
+        self.n_given = contraction.n_given
+        self.n_tables = len(contraction.axes)
         self.one = 2 * self.n_tables
         self.rows: list[tuple[int, int, int]] = [(0, 0, 1)] * (self.one + 1)
         self.workspace_cells = 1  # the first cell holds the number one
         offset = 0
         for table in range(self.n_given):
-            cells = contraction.cells(plan.tables[table])
+            cells = contraction.cells(contraction.axes[table])
             self.rows[table] = (1, offset, cells)
             offset += cells
         steps = [step for node in plan.nodes for step in node.steps]
         for step in steps:
-            self._place(step.result, contraction.cells(plan.tables[step.result]))
+            self._place(step.result, contraction.cells(contraction.axes[step.result]))
         for table in contraction.adjoint_tables(steps):
-            self._place(self.adjoint(table), contraction.cells(plan.tables[table]))
+            self._place(self.adjoint(table), contraction.cells(contraction.axes[table]))
 
     def adjoint(self, table: int) -> int:
         """The slot of a table's derivative; a root's stays where the number one lies."""
@@ -87,21 +100,19 @@ class _Lowering:
     """Turns steps into operations."""
 
     def __init__(self, plan: Plan) -> None:
-        self.axes = plan.tables
-        self.contraction = Contraction(plan.domain.shape, plan.tables)
-        self.contraction.n_given = len(plan.cliques)
-        self.slots = Slots(plan, self.contraction)
+        self.contraction = plan.contraction
+        self.slots = Slots(plan)
         self.loops = LoopTable(plan.domain.shape)
 
-    def forward(self, step: Step) -> list[Row]:
+    def forward(self, step: Step) -> list[Operation]:
         """Exponentiate the given tables that enter here, then multiply and sum."""
         given = [t for t in (step.left, step.right) if self._is_given(t)]
-        rows: list[Row] = [(EXPONENTIATE, t, *[_NONE] * 6) for t in given]
+        rows = [Operation(EXPONENTIATE, t) for t in given]
         left, right = self.slots.value(step.left), self.slots.value(step.right)
         loops = self._loops(step, (step.left, step.right, step.result))
-        return [*rows, (CONTRACT, left, right, step.result, _NONE, _NONE, *loops)]
+        return [*rows, Operation(CONTRACT, left, right, step.result, _NONE, _NONE, *loops)]
 
-    def backward(self, step: Step) -> list[Row]:
+    def backward(self, step: Step) -> list[Operation]:
         """Derivatives of both operands; given tables become marginals."""
         if self._is_given(step.left) and self.contraction.covers(step):
             rows, finished = [self._absorb(step)], [step.right]
@@ -115,21 +126,23 @@ class _Lowering:
     def _is_given(self, table: int) -> bool:
         return 0 <= table < self.slots.n_given
 
-    def _absorb(self, step: Step) -> Row:
+    def _absorb(self, step: Step) -> Operation:
         collected = _NONE if step.right == ONE else self.slots.adjoint(step.right)
         loops = self._loops(step, (step.left, step.right, step.result))
         right = self.slots.value(step.right)
         adjoint = self.slots.adjoint(step.result)
-        return (ABSORB, step.left, right, step.result, adjoint, collected, *loops)
+        return Operation(ABSORB, step.left, right, step.result, adjoint, collected, *loops)
 
-    def _derivative(self, step: Step, table: int, other: int) -> Row:
+    def _derivative(self, step: Step, table: int, other: int) -> Operation:
         loops = self._loops(step, (step.result, other, table))
         top, result = self.slots.adjoint(step.result), self.slots.adjoint(table)
-        return (CONTRACT, top, self.slots.value(other), result, _NONE, _NONE, *loops)
+        return Operation(CONTRACT, top, self.slots.value(other), result, _NONE, _NONE, *loops)
 
-    def _finish(self, table: int) -> Row:
+    def _finish(self, table: int) -> Operation:
         loops = self.loops.flat(self.slots.rows[table][2])
-        return (FINISH, table, self.slots.adjoint(table), self.slots.one, _NONE, _NONE, *loops)
+        return Operation(
+            FINISH, table, self.slots.adjoint(table), self.slots.one, _NONE, _NONE, *loops
+        )
 
     def _loops(self, step: Step, roles: tuple[int, int, int]) -> Span:
         order = loop_order(*(self._axes(t) for t in (step.left, step.right, step.result)))
@@ -137,7 +150,7 @@ class _Lowering:
         return self.loops.nest(order, (left, right, result))
 
     def _axes(self, table: int) -> tuple[int, ...]:
-        return () if table == ONE else self.axes[table]
+        return () if table == ONE else self.contraction.axes[table]
 
 
 def lower(plan: Plan, threads: int) -> Program:
@@ -147,9 +160,9 @@ def lower(plan: Plan, threads: int) -> Program:
     down = [[row for step in n.steps[::-1] for row in lowering.backward(step)] for n in plan.nodes]
     work = [sum(map(lowering.contraction.union_cells, node.steps)) for node in plan.nodes]
     groups, top = partition([node.parent for node in plan.nodes], work, threads)
-    rows: list[Row] = []
+    rows: list[Operation] = []
 
-    def span(nodes: Iterable[int], source: list[list[Row]]) -> Span:
+    def span(nodes: Iterable[int], source: list[list[Operation]]) -> Span:
         begin = len(rows)
         rows.extend(row for node in nodes for row in source[node])
         return begin, len(rows)

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
 from juncture.layout import Layout, Vector
@@ -71,6 +72,31 @@ class Propagation:
         if outcome == kernels.IMPOSSIBLE or not math.isfinite(log_partition):
             raise _diagnosis(checked)
         return Beliefs(marginals, log_partition + self._free_log_partition)
+
+    def maximum(self, potentials: Vector) -> Peak:
+        """The record with the largest sum of potentials (max-product); ties go to low codes."""
+        checked = self.layout.checked(potentials)
+        program = self._program
+        peaks = np.zeros(program.workspace_cells)
+        chosen = np.zeros(len(program.slots), dtype=np.int64)
+        operations = program.operations[program.forward]
+        kernels.maximise(operations, program.loops, program.slots, checked, peaks, chosen)
+        cells = chosen[: len(self.layout.cliques)]
+        score = math.fsum(checked[cells])
+        if not math.isfinite(score):
+            raise _diagnosis(checked)
+        return Peak(self._record(cells), score)
+
+    def _record(self, cells: NDArray[np.int64]) -> dict[str, int]:
+        """The code of every attribute, read off the chosen cell of each measured clique."""
+        record = dict.fromkeys(self.plan.domain, 0)
+        for clique, cell, start in zip(
+            self.layout.cliques, cells, self.layout.offsets, strict=False
+        ):
+            shape = [self.plan.domain[name] for name in clique]
+            codes = np.unravel_index(int(cell) - start, shape)
+            record.update((name, int(code)) for name, code in zip(clique, codes, strict=True))
+        return record
 
     def _run(self, potentials: Vector, total: float, out: Vector) -> int:
         program = self._program

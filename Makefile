@@ -1,0 +1,50 @@
+# Everything sets itself up: only Python 3.11 or later, pip and make are needed.
+PYTHON ?= python3
+VENV := .venv
+BENCH_VENV := .bench-venv
+BIN := $(VENV)/bin
+PIP_OPTIONS := --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help setup demo test lint format bench clean
+
+help:  ## Show this list.
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(VENV)/ready  ## Make the virtual environment with the package and its tools.
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (once) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install $(PIP_OPTIONS) setuptools
+	@$(BIN)/pip install $(PIP_OPTIONS) --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+demo: setup  ## A short tour on a table that ships with the package.
+	@$(BIN)/python examples/demo.py
+
+test: lint  ## Lint, types and all tests.
+	$(BIN)/python -m pytest
+
+lint: setup  ## Style and strict types.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/mypy tests bench examples tools
+
+format: setup  ## Rewrite the sources in the project's style.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(BENCH_VENV)/ready: bench/constraints.txt
+	@echo "Setting up $(BENCH_VENV) with the peer (once) ..."
+	@test -x $(BENCH_VENV)/bin/python || $(PYTHON) -m venv $(BENCH_VENV)
+	@$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check \
+		--constraint bench/constraints.txt mbi psutil
+	@touch $@
+
+bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peer, in one run.
+	@$(BIN)/python bench/compare.py --peer-python $(BENCH_VENV)/bin/python
+
+clean:  ## Remove what the other targets made.
+	rm -rf $(VENV) $(BENCH_VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

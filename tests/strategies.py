@@ -1,0 +1,128 @@
+"""Hypothesis strategies for the things that the library is about.
+
+Structures are drawn by Hypothesis, which shrinks them; the numbers in tables come from a
+seeded generator, which is fast and has no ties.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+from brute import Array, Clique
+from juncture.domain import Domain
+from juncture.factor import Factor
+
+NAMES = "abcdef"
+
+Kind = str
+ORDINARY: Kind = "ordinary"
+ZEROS: Kind = "zeros, one record kept possible"
+ANY_ZEROS: Kind = "zeros anywhere"
+WIDE: Kind = "thousands of nats"
+WIDE_ZEROS: Kind = "thousands of nats, zeros, one record kept possible"
+POSSIBLE: tuple[Kind, ...] = (ORDINARY, ZEROS, WIDE, WIDE_ZEROS)
+FINITE: tuple[Kind, ...] = (ORDINARY, WIDE)
+
+
+class Model(NamedTuple):
+    """What `brute` takes, and the cliques as a user might give them."""
+
+    sizes: tuple[tuple[str, int], ...]
+    cliques: tuple[Clique, ...]
+    potentials: dict[Clique, Array]
+
+
+def sizes(
+    *, min_attributes: int = 1, max_attributes: int = 6, max_size: int = 5
+) -> st.SearchStrategy[tuple[tuple[str, int], ...]]:
+    """(name, size) pairs; the names are not in alphabetical order everywhere."""
+    counts = st.lists(
+        st.integers(1, max_size), min_size=min_attributes, max_size=max_attributes
+    )
+    return st.tuples(st.permutations(NAMES), counts).map(
+        lambda drawn: tuple(zip(drawn[0], drawn[1], strict=False))
+    )
+
+
+def domains(*, min_attributes: int = 1, max_attributes: int = 6) -> st.SearchStrategy[Domain]:
+    """Domains of a few attributes with one to five values."""
+    return sizes(min_attributes=min_attributes, max_attributes=max_attributes).map(Domain)
+
+
+def clique(names: Sequence[str], max_size: int | None = None) -> st.SearchStrategy[Clique]:
+    """Some of the names in any order; often none, sometimes all."""
+    return st.lists(st.sampled_from(names), unique=True, max_size=max_size).map(tuple)
+
+
+def cliques(names: Sequence[str], max_cliques: int = 7) -> st.SearchStrategy[tuple[Clique, ...]]:
+    """Cliques with repetitions, permutations and nesting, and at times the empty one."""
+    fresh = st.lists(clique(names, max_size=4), max_size=max_cliques)
+    return fresh.flatmap(_with_echoes).map(tuple)
+
+
+def _with_echoes(drawn: list[Clique]) -> st.SearchStrategy[list[Clique]]:
+    """The cliques, followed by permuted repetitions of some of them."""
+    if not drawn:
+        return st.just(drawn)
+    echo = st.sampled_from(drawn).flatmap(lambda one: st.permutations(one).map(tuple))
+    return st.lists(echo, max_size=2).map(lambda echoes: drawn + echoes)
+
+
+@st.composite
+def factors(draw: st.DrawFn, names: Sequence[str] = NAMES) -> Factor:
+    """Factors over some of the names, whose sizes depend on the name alone."""
+    scope = draw(clique(names, max_size=4))
+    domain = Domain([(name, 1 + names.index(name) % 4) for name in scope])
+    return Factor.random(domain, np.random.default_rng(draw(seeds())))
+
+
+def seeds() -> st.SearchStrategy[int]:
+    """Seeds for NumPy's generators."""
+    return st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def models(
+    draw: st.DrawFn, kinds: Sequence[Kind] = POSSIBLE, *, max_attributes: int = 6
+) -> Model:
+    """A domain, cliques on it, and potentials of one of these kinds."""
+    pairs = draw(sizes(max_attributes=max_attributes))
+    chosen = draw(cliques([name for name, _ in pairs]))
+    kind, seed = draw(st.sampled_from(kinds)), draw(seeds())
+    return Model(pairs, chosen, potentials(pairs, chosen, kind, seed))
+
+
+def potentials(
+    pairs: Sequence[tuple[str, int]], chosen: Sequence[Clique], kind: Kind, seed: int
+) -> dict[Clique, Array]:
+    """A table for each distinct clique as given."""
+    rng = np.random.default_rng(seed)
+    size = dict(pairs)
+    record = {name: int(rng.integers(count)) for name, count in pairs}
+    tables: dict[Clique, Array] = {}
+    for one in dict.fromkeys(chosen):
+        table = _table(rng, tuple(size[name] for name in one), kind)
+        if kind in {ZEROS, WIDE_ZEROS}:
+            table[tuple(record[name] for name in one)] = rng.standard_normal()
+        tables[one] = table
+    return tables
+
+
+def _table(rng: np.random.Generator, shape: tuple[int, ...], kind: Kind) -> Array:
+    """A fresh table; a wide one has entries near both ends of its range and between."""
+    table = np.array(rng.standard_normal(shape))
+    if kind in {WIDE, WIDE_ZEROS}:
+        table = table + rng.choice([-4000.0, -900.0, 0.0, 700.0, 4000.0], size=shape)
+    if kind in {ZEROS, ANY_ZEROS, WIDE_ZEROS}:
+        table = np.where(rng.random(shape) < 0.35, -np.inf, table)
+    return np.array(table)
+
+
+def n_cells(pairs: Sequence[tuple[str, int]]) -> int:
+    """The number of cells of the full table."""
+    return math.prod(count for _, count in pairs)
