@@ -14,7 +14,7 @@ of monotone sequences.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -133,9 +133,3 @@ def _row_log_sums(table: Array) -> Array:
 def n_monotone(length: int, n_values: int) -> int:
     """The number of sequences of codes that never decrease."""
     return math.comb(length + n_values - 1, length)
-
-
-def total_variation(left: Iterable[Array], right: Iterable[Array]) -> float:
-    """The largest difference between corresponding cells."""
-    gaps = (np.abs(a - b).max(initial=0.0) for a, b in zip(left, right, strict=True))
-    return max(map(float, gaps), default=0.0)

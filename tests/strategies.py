@@ -6,7 +6,6 @@ seeded generator, which is fast and has no ties.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,8 +24,17 @@ ZEROS: Kind = "zeros, one record kept possible"
 ANY_ZEROS: Kind = "zeros anywhere"
 WIDE: Kind = "thousands of nats"
 WIDE_ZEROS: Kind = "thousands of nats, zeros, one record kept possible"
-POSSIBLE: tuple[Kind, ...] = (ORDINARY, ZEROS, WIDE, WIDE_ZEROS)
-FINITE: tuple[Kind, ...] = (ORDINARY, WIDE)
+FLOOR: Kind = "near the smallest floating-point numbers"
+POSSIBLE: tuple[Kind, ...] = (ORDINARY, ZEROS, WIDE, WIDE_ZEROS, FLOOR)
+FINITE: tuple[Kind, ...] = (ORDINARY, WIDE, FLOOR)
+
+# Offsets in nats. Numbers become subnormal at -708 and vanish at -745; products of two or
+# three of the second list's entries land on either side of that.
+_OFFSETS = {
+    WIDE: (-4000.0, -900.0, 0.0, 700.0, 4000.0),
+    WIDE_ZEROS: (-4000.0, -900.0, 0.0, 700.0, 4000.0),
+    FLOOR: (0.0, -150.0, -290.0, -350.0, -575.0, -645.0, -707.0, -745.0),
+}
 
 
 class Model(NamedTuple):
@@ -41,9 +49,7 @@ def sizes(
     *, min_attributes: int = 1, max_attributes: int = 6, max_size: int = 5
 ) -> st.SearchStrategy[tuple[tuple[str, int], ...]]:
     """(name, size) pairs; the names are not in alphabetical order everywhere."""
-    counts = st.lists(
-        st.integers(1, max_size), min_size=min_attributes, max_size=max_attributes
-    )
+    counts = st.lists(st.integers(1, max_size), min_size=min_attributes, max_size=max_attributes)
     return st.tuples(st.permutations(NAMES), counts).map(
         lambda drawn: tuple(zip(drawn[0], drawn[1], strict=False))
     )
@@ -87,9 +93,7 @@ def seeds() -> st.SearchStrategy[int]:
 
 
 @st.composite
-def models(
-    draw: st.DrawFn, kinds: Sequence[Kind] = POSSIBLE, *, max_attributes: int = 6
-) -> Model:
+def models(draw: st.DrawFn, kinds: Sequence[Kind] = POSSIBLE, *, max_attributes: int = 6) -> Model:
     """A domain, cliques on it, and potentials of one of these kinds."""
     pairs = draw(sizes(max_attributes=max_attributes))
     chosen = draw(cliques([name for name, _ in pairs]))
@@ -116,13 +120,8 @@ def potentials(
 def _table(rng: np.random.Generator, shape: tuple[int, ...], kind: Kind) -> Array:
     """A fresh table; a wide one has entries near both ends of its range and between."""
     table = np.array(rng.standard_normal(shape))
-    if kind in {WIDE, WIDE_ZEROS}:
-        table = table + rng.choice([-4000.0, -900.0, 0.0, 700.0, 4000.0], size=shape)
+    if kind in _OFFSETS:
+        table = table + rng.choice(_OFFSETS[kind], size=shape)
     if kind in {ZEROS, ANY_ZEROS, WIDE_ZEROS}:
         table = np.where(rng.random(shape) < 0.35, -np.inf, table)
     return np.array(table)
-
-
-def n_cells(pairs: Sequence[tuple[str, int]]) -> int:
-    """The number of cells of the full table."""
-    return math.prod(count for _, count in pairs)

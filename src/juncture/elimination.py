@@ -1,6 +1,6 @@
 """Orders in which to eliminate the vertices of a graph, chosen for small cliques.
 
-A graph is a list of closed neighbourhoods: `graph[v]` is the set of v and its neighbours.
+A graph maps each vertex to its closed neighbourhood: the set of itself and its neighbours.
 Eliminating v makes its neighbours pairwise adjacent and removes it; its bucket is the closed
 neighbourhood it had then. The cost of an order is the number of table cells in its buckets.
 
@@ -16,10 +16,10 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-Graph = list[set[int]]
+Graph = dict[int, set[int]]
 Score = Callable[[Graph, Sequence[int], int], float]
 
 
@@ -34,13 +34,30 @@ def eliminate(graph: Graph, sizes: Sequence[int], *, restarts: int, seed: int = 
     """The buckets of a good elimination order, in that order; `graph` is consumed."""
     buckets = _strip_simplicial(graph)
     for part in _connected_parts(graph):
-        buckets += _best_order(graph, part, sizes, _Search(restarts, seed))
+        buckets += eliminate_part(graph, part, sizes, restarts=restarts, seed=seed)
     return buckets
 
 
-def closed_graph(n_vertices: int, cliques: Sequence[Sequence[int]]) -> Graph:
+def eliminate_part(
+    graph: Graph, part: Sequence[int], sizes: Sequence[int], *, restarts: int = 0, seed: int = 0
+) -> list[Bucket]:
+    """The buckets of the cheapest order found that eliminates these vertices and no others."""
+    rng = random.Random(seed)
+    scores = [*_HEURISTICS]
+    for attempt in range(restarts):
+        scores.append(_perturbed(_HEURISTICS[attempt % len(_HEURISTICS)], rng))
+    best: list[Bucket] = []
+    best_cost: float | int = math.inf
+    for score in scores:
+        buckets, cost = _greedy(graph, part, sizes, score, best_cost)
+        if cost < best_cost:
+            best, best_cost = buckets, cost
+    return best
+
+
+def closed_graph(vertices: Iterable[int], cliques: Iterable[Collection[int]]) -> Graph:
     """The graph in which the vertices of every clique are pairwise adjacent."""
-    graph = [{vertex} for vertex in range(n_vertices)]
+    graph = {vertex: {vertex} for vertex in vertices}
     for clique in cliques:
         for vertex in clique:
             graph[vertex].update(clique)
@@ -48,22 +65,22 @@ def closed_graph(n_vertices: int, cliques: Sequence[Sequence[int]]) -> Graph:
 
 
 def _strip_simplicial(graph: Graph) -> list[Bucket]:
-    """Eliminate simplicial vertices until none is left; eliminated ones end with empty sets."""
+    """Eliminate simplicial vertices until none is left."""
     buckets: list[Bucket] = []
-    waiting = list(range(len(graph)))
-    queued = [True] * len(graph)
+    waiting = list(graph)
+    queued = set(waiting)
     for vertex in waiting:  # grows while it is walked
-        queued[vertex] = False
-        closed = graph[vertex]
-        if not closed or not all(closed <= graph[other] for other in closed):
+        queued.discard(vertex)
+        closed = graph.get(vertex)
+        if closed is None or not all(closed <= graph[other] for other in closed):
             continue
-        graph[vertex] = set()
+        del graph[vertex]
         closed.discard(vertex)
         buckets.append(Bucket(vertex, frozenset(closed)))
         for other in sorted(closed):
             graph[other].discard(vertex)
-            if not queued[other]:
-                queued[other] = True
+            if other not in queued:
+                queued.add(other)
                 waiting.append(other)
     return buckets
 
@@ -72,8 +89,8 @@ def _connected_parts(graph: Graph) -> list[list[int]]:
     """The vertices that are left, grouped by connected component."""
     parts: list[list[int]] = []
     seen: set[int] = set()
-    for start, closed in enumerate(graph):
-        if not closed or start in seen:
+    for start in graph:
+        if start in seen:
             continue
         part, frontier = {start}, [start]
         while frontier:
@@ -85,37 +102,11 @@ def _connected_parts(graph: Graph) -> list[list[int]]:
     return parts
 
 
-class _Search(NamedTuple):
-    """How hard to look: randomised restarts over all heuristics, and their seed."""
-
-    restarts: int
-    seed: int
-
-
-def _best_order(
-    graph: Graph, part: list[int], sizes: Sequence[int], search: _Search
-) -> list[Bucket]:
-    """The cheapest of the heuristics' orders for one connected part."""
-    rng = random.Random(search.seed)
-    scores = [*_HEURISTICS]
-    for attempt in range(search.restarts):
-        scores.append(_perturbed(_HEURISTICS[attempt % len(_HEURISTICS)], rng))
-    best: list[Bucket] = []
-    best_cost: float | int = math.inf
-    for score in scores:
-        buckets, cost = _greedy(graph, part, sizes, score, best_cost)
-        if cost < best_cost:
-            best, best_cost = buckets, cost
-    return best
-
-
 def _greedy(
-    graph: Graph, part: list[int], sizes: Sequence[int], score: Score, limit: float | int
+    graph: Graph, part: Sequence[int], sizes: Sequence[int], score: Score, limit: float | int
 ) -> tuple[list[Bucket], float | int]:
     """Eliminate the part by lowest score; gives up once the cost reaches the limit."""
-    local: Graph = [set()] * len(graph)
-    for vertex in part:
-        local[vertex] = set(graph[vertex])
+    local = {vertex: set(closed) for vertex, closed in graph.items()}
     current = {vertex: score(local, sizes, vertex) for vertex in part}
     heap = [(value, vertex) for vertex, value in current.items()]
     heapq.heapify(heap)
@@ -127,13 +118,13 @@ def _greedy(
             continue
         del current[vertex]
         cost += math.prod(sizes[other] for other in local[vertex])
-        for other in _remove(local, vertex, buckets):
+        for other in current.keys() & _remove(local, vertex, buckets):
             current[other] = score(local, sizes, other)
             heapq.heappush(heap, (current[other], other))
     return buckets, cost if not current else math.inf
 
 
-def _remove(graph: Graph, vertex: int, buckets: list[Bucket]) -> list[int]:
+def _remove(graph: Graph, vertex: int, buckets: list[Bucket]) -> set[int]:
     """Eliminate the vertex; returns the vertices whose score may have changed."""
     neighbours = graph[vertex]
     neighbours.discard(vertex)
@@ -146,7 +137,7 @@ def _remove(graph: Graph, vertex: int, buckets: list[Bucket]) -> list[int]:
         closed |= fill
         for end in fill:
             touched |= closed & graph[end]
-    return sorted(touched)
+    return touched
 
 
 def _min_fill(graph: Graph, _sizes: Sequence[int], vertex: int) -> float:

@@ -82,8 +82,11 @@ class Layout:
         return vector
 
     def checked(self, vector: ArrayLike) -> Vector:
-        """The vector as contiguous float64 of the right length, or a clear error."""
-        array = np.ascontiguousarray(vector, dtype=np.float64)
+        """The vector as a plain float64 array of the right length, or a clear error.
+
+        Plain means contiguous, aligned and writable: kernels are compiled for that one kind.
+        """
+        array = np.require(vector, np.float64, ["C", "A", "W"])
         if array.shape != (self.size,):
             raise InvalidInput(
                 f"`vector` must be flat with {self.size} entries, one per cell of the cliques; "

@@ -21,7 +21,7 @@ from juncture.plan_text import describe, readable_bytes
 # vectors of its own; half leaves room for both.
 _SHARE_OF_FREE_MEMORY = 0.5
 # Randomised restarts are only worth their time on small graphs.
-_RESTARTS, _RESTART_BUDGET = 12, 2000
+_RESTARTS, _RESTART_BUDGET = 64, 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +83,14 @@ class Plan:
         (default: half of the memory that is free now). Nothing large is allocated here.
         """
         measured = tuple(dict.fromkeys(map(domain.canonical, cliques)))
-        scopes = _scopes(domain, measured)
-        restarts = min(_RESTARTS, _RESTART_BUDGET // max(1, len(domain)))
-        graph = closed_graph(len(domain), scopes)
-        buckets = eliminate(graph, domain.shape, restarts=restarts, seed=seed)
-        return _assemble(domain, measured, buckets)._within(memory_limit)
+        return _search(domain, measured, seed)._within(memory_limit)
 
     def extend(self, clique: Iterable[str], *, memory_limit: int | None = None) -> Plan:
         """The plan with one more clique, never larger than `cells_with` foretells."""
         measured = tuple(dict.fromkeys((*self.cliques, self.domain.canonical(clique))))
-        fresh = Plan.build(self.domain, measured, memory_limit=1 << 200)
-        kept = self._growth.buckets_with(self._positions(clique))
+        fresh = _search(self.domain, measured, seed=0)
         if self.cells_with(clique) < fresh.cells:
+            kept = self._growth.buckets_with(self._positions(clique))
             fresh = _assemble(self.domain, measured, kept)
         return fresh._within(memory_limit)
 
@@ -143,9 +139,7 @@ class Plan:
 
     @cached_property
     def _growth(self) -> Growth:
-        positions = self.domain.positions
-        used = {positions[name] for clique in self.cliques for name in clique}
-        return Growth(self.buckets, self.domain.shape, used)
+        return Growth(self.buckets, _scopes(self.domain, self.cliques), self.domain.shape)
 
     def _positions(self, clique: Iterable[str]) -> list[int]:
         return [self.domain.positions[name] for name in self.domain.canonical(clique)]
@@ -168,6 +162,14 @@ class Plan:
 
 def _scopes(domain: Domain, cliques: Iterable[Clique]) -> list[list[int]]:
     return [[domain.positions[name] for name in clique] for clique in cliques]
+
+
+def _search(domain: Domain, cliques: tuple[Clique, ...], seed: int) -> Plan:
+    """The plan of the best elimination order found."""
+    restarts = min(_RESTARTS, _RESTART_BUDGET // max(1, len(domain)))
+    graph = closed_graph(range(len(domain)), _scopes(domain, cliques))
+    buckets = eliminate(graph, domain.shape, restarts=restarts, seed=seed)
+    return _assemble(domain, cliques, buckets)
 
 
 def _assemble(domain: Domain, cliques: tuple[Clique, ...], buckets: Sequence[Bucket]) -> Plan:

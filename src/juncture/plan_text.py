@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from juncture.plan import Node, Plan
 
 _MAX_LINES = 24
+_MAX_DEPTH = 8
 
 
 def describe(plan: Plan) -> str:
@@ -71,32 +72,36 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _drawing(plan: Plan) -> list[str]:
-    """The tree from its roots down; an only child stays on its parent's margin."""
+    """The tree from its roots down, as far as it is pleasant to read."""
     children: dict[int | None, list[int]] = {}
     for place, node in enumerate(plan.nodes):
         children.setdefault(node.parent, []).append(place)
-    waiting = [(place, "  ") for place in children.get(None, [])]
     rows: list[tuple[str, str]] = []
+    waiting = [(place, "  ", "  ", 0) for place in reversed(children.get(None, []))]
     while waiting and len(rows) < _MAX_LINES:
-        place, margin = waiting.pop()
-        node = plan.nodes[place]
-        rows.append((margin + _title(node), _details(plan, node)))
-        below = children.get(place, [])
-        inner = margin + ("│ " if len(below) > 1 else "")
-        waiting += [(child, inner) for child in below]
+        place, branch, margin, depth = waiting.pop()
+        node, below = plan.nodes[place], children.get(place, [])
+        rows.append((branch + _title(node), _details(plan, node)))
+        if depth == _MAX_DEPTH:
+            continue
+        for child in below:
+            last = child == below[0]
+            mark, line = ("└─ ", "   ") if last else ("├─ ", "│  ")
+            waiting.append((child, margin + mark, margin + line, depth + 1))
     width = max((len(title) for title, _ in rows), default=0)
     lines = [f"{title:<{width}}  {details}" for title, details in rows]
     left = len(plan.nodes) - len(rows)
-    return [*lines, f"  … and {left:,} more cliques"] if left else lines
+    return [*lines, f"  … and {_plural(left, 'clique')} more"] if left else lines
 
 
 def _title(node: Node) -> str:
-    names = "(" + ", ".join(node.clique[:6]) + (", …)" if len(node.clique) > 6 else ")")
-    return f"● {names}" if node.parent is None else f"└ {names}"
+    return ", ".join(node.clique[:6]) + (", …" if len(node.clique) > 6 else "") or "(nothing)"
 
 
 def _details(plan: Plan, node: Node) -> str:
     cells = f"{readable_count(plan.domain.size_of(node.clique)):>12} cells"
-    shared = f"  joined over {', '.join(node.separator)}" if node.separator else ""
-    hosts = f"  hosts {len(node.measured)}" if len(node.measured) != 1 else ""
-    return cells + hosts + shared
+    shared = f", joined over {', '.join(node.separator)}" if node.separator else ""
+    hosts = {0: ", measures nothing", 1: ""}.get(
+        len(node.measured), f", hosts {len(node.measured)} measured cliques"
+    )
+    return cells + shared + hosts

@@ -63,11 +63,11 @@ class Propagation:
         `out` receives the marginals when given; it must not be `potentials` itself.
         """
         checked = self.layout.checked(potentials)
-        marginals = np.empty(self.layout.size) if out is None else out
-        outcome = self._run(checked, total, marginals)
+        marginals = np.empty(self.layout.size) if out is None else self._receiver(out, checked)
+        outcome = self._run(checked, float(total), marginals)
         if outcome == kernels.NEEDS_LOGARITHMS:
             self._logs = np.empty(self._program.workspace_cells)
-            outcome = self._run(checked, total, marginals)
+            outcome = self._run(checked, float(total), marginals)
         log_partition = float(self._log_scales[self._program.forward].sum())
         if outcome == kernels.IMPOSSIBLE or not math.isfinite(log_partition):
             raise _diagnosis(checked)
@@ -86,6 +86,15 @@ class Propagation:
         if not math.isfinite(score):
             raise _diagnosis(checked)
         return Peak(self._record(cells), score)
+
+    def _receiver(self, out: Vector, potentials: Vector) -> Vector:
+        """The caller's array for the marginals, if it can take them."""
+        if self.layout.checked(out) is not out or np.may_share_memory(out, potentials):
+            raise InvalidInput(
+                "`out` must be a writable, contiguous float64 array apart from `potentials`; "
+                "got another kind. Make it with numpy.empty(layout.size)."
+            )
+        return out
 
     def _record(self, cells: NDArray[np.int64]) -> dict[str, int]:
         """The code of every attribute, read off the chosen cell of each measured clique."""
