@@ -39,7 +39,7 @@ $(BENCH_VENV)/ready: bench/constraints.txt
 	@echo "Setting up $(BENCH_VENV) with the peer (once) ..."
 	@test -x $(BENCH_VENV)/bin/python || $(PYTHON) -m venv $(BENCH_VENV)
 	@$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check \
-		--constraint bench/constraints.txt mbi psutil
+		--constraint bench/constraints.txt mbi
 	@touch $@
 
 bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peer, in one run.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,3 +133,11 @@ def _row_log_sums(table: Array) -> Array:
 def n_monotone(length: int, n_values: int) -> int:
     """The number of sequences of codes that never decrease."""
     return math.comb(length + n_values - 1, length)
+
+
+def einsum(operands: Sequence[tuple[Array, Sequence[int]]], result: Sequence[int]) -> Array:
+    """The product of tables with numbered axes, summed onto the result's axes, all at once."""
+    arguments: list[Any] = []
+    for table, axes in operands:
+        arguments += [table, list(axes)]
+    return np.asarray(np.einsum(*arguments, list(result)))

@@ -189,7 +189,7 @@ ZEROS = [
 
 WIDE = [
     Problem(name="wide single", sizes=attributes(7), cliques=cliques("a"), recipe=tug_of_war),
-    Problem(name="wide pair", sizes=attributes(5), cliques=cliques("a") + ((),),
+    Problem(name="wide pair", sizes=attributes(5), cliques=(*cliques("a"), ()),
             recipe=tug_of_war),
     Problem(name="wide chain", sizes=attributes(4, 5, 4, 5), cliques=cliques("ab bc cd"),
             recipe=tug_of_war),

@@ -62,7 +62,8 @@ def domains(*, min_attributes: int = 1, max_attributes: int = 6) -> st.SearchStr
 
 def clique(names: Sequence[str], max_size: int | None = None) -> st.SearchStrategy[Clique]:
     """Some of the names in any order; often none, sometimes all."""
-    return st.lists(st.sampled_from(names), unique=True, max_size=max_size).map(tuple)
+    letters = st.sampled_from(names) if names else st.nothing()
+    return st.lists(letters, unique=True, max_size=max_size).map(tuple)
 
 
 def cliques(names: Sequence[str], max_cliques: int = 7) -> st.SearchStrategy[tuple[Clique, ...]]:
@@ -87,15 +88,32 @@ def factors(draw: st.DrawFn, names: Sequence[str] = NAMES) -> Factor:
     return Factor.random(domain, np.random.default_rng(draw(seeds())))
 
 
+@st.composite
+def scopes(
+    draw: st.DrawFn, *, max_vertices: int = 6, max_cliques: int = 9, min_size: int = 1
+) -> tuple[list[int], list[frozenset[int]]]:
+    """Sizes of numbered vertices, and cliques of vertices, mostly pairs."""
+    sizes_of = draw(st.lists(st.integers(min_size, 5), min_size=1, max_size=max_vertices))
+    vertex = st.integers(0, len(sizes_of) - 1)
+    pair, more = st.frozensets(vertex, max_size=2), st.frozensets(vertex, max_size=4)
+    return sizes_of, draw(st.lists(st.one_of(pair, pair, more), max_size=max_cliques))
+
+
 def seeds() -> st.SearchStrategy[int]:
     """Seeds for NumPy's generators."""
     return st.integers(0, 2**32 - 1)
 
 
 @st.composite
-def models(draw: st.DrawFn, kinds: Sequence[Kind] = POSSIBLE, *, max_attributes: int = 6) -> Model:
+def models(
+    draw: st.DrawFn,
+    kinds: Sequence[Kind] = POSSIBLE,
+    *,
+    max_attributes: int = 6,
+    max_size: int = 5,
+) -> Model:
     """A domain, cliques on it, and potentials of one of these kinds."""
-    pairs = draw(sizes(max_attributes=max_attributes))
+    pairs = draw(sizes(max_attributes=max_attributes, max_size=max_size))
     chosen = draw(cliques([name for name, _ in pairs]))
     kind, seed = draw(st.sampled_from(kinds)), draw(seeds())
     return Model(pairs, chosen, potentials(pairs, chosen, kind, seed))

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import psutil
-
 from juncture.contraction import Contraction, Step
 from juncture.domain import Clique, Domain
 from juncture.elimination import Bucket, closed_graph, eliminate
 from juncture.errors import ModelTooLarge
 from juncture.growth import Growth
 from juncture.junction import EMPTY_CLIQUE_ALONE, JunctionTree, junction_tree
+from juncture.memory import free_memory_bytes
 from juncture.plan_text import describe, readable_bytes
 
 # A plan may use this share of the memory that is free when it is made. An oracle that meets
@@ -53,7 +52,7 @@ class Plan:
 
     >>> plan = Plan.build(Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("c", "b")])
     >>> [node.clique for node in plan.nodes]
-    [('b', 'c'), ('a', 'b')]
+    [('a', 'b'), ('b', 'c')]
     >>> plan.cells, plan.cells_with(("a", "c"))
     (18, 24)
     """
@@ -148,7 +147,7 @@ class Plan:
         """The plan itself, if it respects the limit."""
         limit = memory_limit
         if limit is None:
-            limit = int(psutil.virtual_memory().available * _SHARE_OF_FREE_MEMORY)
+            limit = int(free_memory_bytes() * _SHARE_OF_FREE_MEMORY)
         if self.size_bytes > limit:
             raise ModelTooLarge(
                 f"`cliques` must give a model within {readable_bytes(limit)}; got one of "

@@ -55,6 +55,18 @@ def test_marginals_equal_brute_force(model: Model, total: float) -> None:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * total)
 
 
+@settings(max_examples=100)
+@given(strategies.models(max_attributes=3, max_size=17))
+def test_long_loops_equal_brute_force(model: Model) -> None:
+    """Tables long enough for unrolled and vector code have the marginals of brute force."""
+    layout, vector, log_partition = answer(model)
+    expected = brute.solve(model.sizes, model.potentials)
+    assert log_partition == pytest.approx(expected.log_partition, rel=1e-10, abs=1e-10)
+    for clique, table in expected.marginals.items():
+        found = packing.unpack(layout, vector, clique)
+        np.testing.assert_allclose(found, table, rtol=0, atol=1e-10)
+
+
 @settings(max_examples=200)
 @given(POSSIBLE)
 def test_log_partition_equals_brute_force(model: Model) -> None:
@@ -235,11 +247,11 @@ def test_the_maximum_equals_brute_force(model: Model) -> None:
     oracle = oracle_of(model)
     peak = oracle.maximum(packing.pack(oracle.layout, model.potentials))
     expected = brute.scores(model.sizes, model.potentials).max()
-    assert peak.score == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert peak.score == pytest.approx(expected, rel=1e-12, abs=1e-11)
     assert list(peak.record) == [name for name, _ in model.sizes]
     assert all(0 <= peak.record[name] < size for name, size in model.sizes)
     attained = brute.score_of(model.potentials, peak.record)
-    assert attained == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert attained == pytest.approx(expected, rel=1e-12, abs=1e-11)
 
 
 @given(FINITE)

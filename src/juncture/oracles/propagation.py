@@ -50,7 +50,7 @@ class Propagation:
         self._work = np.zeros(self._program.workspace_cells)
         self._work[0] = 1.0
         self._logs = np.empty(0)
-        self._wide = np.zeros(n_slots, dtype=np.bool_)
+        self._logged = np.zeros(n_slots, dtype=np.bool_)
         self._shifts = np.zeros(n_slots)
         self._scales = np.ones(n_slots)
         self._log_scales = np.zeros(n_operations)
@@ -114,7 +114,7 @@ class Propagation:
             return int(
                 kernels.run(
                     *span, program.operations, program.loops, program.slots, total,
-                    potentials, out, self._work, self._logs, self._wide,
+                    potentials, out, self._work, self._logs, self._logged,
                     self._shifts, self._scales, self._log_scales,
                 )
             )  # fmt: skip

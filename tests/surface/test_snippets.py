@@ -1,0 +1,44 @@
+"""What the documentation shows runs as it is shown."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import juncture
+
+ROOT = Path(__file__).parents[2]
+MODULES = [m.name for m in pkgutil.walk_packages(juncture.__path__, "juncture.")]
+
+
+def test_readme_snippets_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """The Python blocks of the README run in order, and print what the text promises."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    printed = capsys.readouterr().out
+    assert len(blocks) == 2
+    assert "junction tree" in printed
+    assert "Its largest clique is ('x0', 'x1'" in printed
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstring_examples_hold(module: str) -> None:
+    """The examples in docstrings give the results they show."""
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+def test_demo_runs() -> None:
+    """The demo ends well and shows the plan and the model."""
+    command = [sys.executable, str(ROOT / "examples" / "demo.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "junction tree" in done.stdout
+    assert "log-partition function" in done.stdout
