@@ -41,6 +41,8 @@ SMALLEST_MASS = 1e-250
 MAX_LOOPS = 64
 # Cells of the next table to ask for while the present one is worked on.
 PREFETCHED = 4096
+# Potentials that fit into a core's own cache need no asking ahead.
+PREFETCH_FROM = 1 << 17
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
@@ -141,10 +143,10 @@ def _maximum(values, start, stop):
 
 
 @inner()
-def _extremes(values, start, stop):
+def _extremes(values, start, size):
     """The smallest and the largest of entries that are not negative (see _maximum)."""
     low, high = _ALL_BUT_SIGN, _LOWEST
-    for i in range(U(start), U(stop)):
+    for i in range(U(start), U(start + size)):
         bits = _bits(values[i])
         low = min(low, bits)
         high = max(high, bits)
@@ -511,22 +513,32 @@ def _has_lost(state, left, right, result, nest):
 
 
 @inner()
+def _settle_small(state, left, right, result, first, n_loops, swapped):
+    """Compute a product with small entries again if it has lost anything; else the scale is 1."""
+    nest = _nest(state.loops, first, n_loops, swapped)
+    low, _ = _extremes(state.work, state.slots[result, 1], state.slots[result, 2])
+    if low == 0.0 and not _has_lost(state, left, right, result, nest):
+        return DONE, 0.0
+    if len(state.logs) == 0:
+        return NEEDS_LOGARITHMS, 0.0
+    scale = _contract_logarithms(state, left, right, result, nest)
+    return DONE, scale
+
+
+@inner()
 def _settle(state, left, right, result, first, n_loops, swapped):
     """Scale a fresh product, after computing it again if it has lost anything.
 
     Returns the outcome and the logarithm of the scale.
     """
     start, size = state.slots[result, 1], state.slots[result, 2]
-    low, high = _extremes(state.work, start, start + size)
+    low, high = _extremes(state.work, start, size)
     state.logged[result] = False
     if low < TINY:
-        nest = _nest(state.loops, first, n_loops, swapped)
-        if low > 0.0 or _has_lost(state, left, right, result, nest):
-            if len(state.logs) == 0:
-                return NEEDS_LOGARITHMS, 0.0
-            scale = _contract_logarithms(state, left, right, result, nest)
+        outcome, scale = _settle_small(state, left, right, result, first, n_loops, swapped)
+        if outcome != DONE or state.logged[result]:
             state.scales[result] = math.exp(min(scale, 0.0))
-            return DONE, scale
+            return outcome, scale
     if high == 0.0:
         return IMPOSSIBLE, 0.0
     state.scales[result] = high
@@ -664,10 +676,11 @@ def run(
     """Run the operations from `begin` to `end`; `out` ends as the marginals of the potentials."""
     state = State(slots, loops, potentials, out, work, logs, logged, shifts, scales)
     odometer = (np.zeros(MAX_LOOPS, np.int64), np.empty(3, np.int64))
+    prefetching = len(potentials) >= PREFETCH_FROM
     for at in range(begin, end):
         operation = operations[at]
         kind = operation[KIND]
-        if at + 1 < end:
+        if prefetching and at + 1 < end:
             _prefetch_operands(state, operations[at + 1])
         if kind == EXPONENTIATE:
             outcome, log_scales[at] = _exponentiate_given(state, operation[LEFT])
