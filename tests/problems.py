@@ -73,6 +73,15 @@ def parabolas(rng: np.random.Generator, place: int, shape: tuple[int, ...]) -> A
     return np.asarray(-400.0 * far + rng.standard_normal(shape))
 
 
+def cliffs(_rng: np.random.Generator, place: int, shape: tuple[int, ...]) -> Array:
+    """All codes of what two cliques share but the first lie 5000 nats below it; no other change.
+
+    The first clique shares its last attribute, the second its first.
+    """
+    shared = np.indices(shape)[-1 if place == 0 else 0]
+    return np.where(shared == 0, 0.0, -5000.0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """A structure, a recipe for its potentials, and where its answer comes from."""
@@ -231,6 +240,8 @@ ONCE_FAILED = [
     Problem(name="wide cycle with a reordered copy", sizes=attributes(2, 7, 3, 5), cliques=cliques(
         "ab bc cd da"
     ), recipe=tug_of_war),
+    # The sum over a clique exceeds one where it is taken from logarithms.
+    Problem(name="cliffs", sizes=attributes(3, 3, 4), cliques=cliques("ab bc"), recipe=cliffs),
     Problem(name="the empty clique beside others", sizes=attributes(2, 3, 4), cliques=(
         *cliques("ab"), (), *cliques("bc")
     )),

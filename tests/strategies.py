@@ -7,7 +7,8 @@ seeded generator, which is fast and has no ties.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import combinations
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from juncture.domain import Domain
 from juncture.factor import Factor
 
 NAMES = "abcdef"
+T = TypeVar("T")
 
 Kind = str
 ORDINARY: Kind = "ordinary"
@@ -45,14 +47,14 @@ class Model(NamedTuple):
     potentials: dict[Clique, Array]
 
 
+@st.composite
 def sizes(
-    *, min_attributes: int = 1, max_attributes: int = 6, max_size: int = 5
-) -> st.SearchStrategy[tuple[tuple[str, int], ...]]:
+    draw: st.DrawFn, *, min_attributes: int = 1, max_attributes: int = 6, max_size: int = 5
+) -> tuple[tuple[str, int], ...]:
     """(name, size) pairs; the names are not in alphabetical order everywhere."""
-    counts = st.lists(st.integers(1, max_size), min_size=min_attributes, max_size=max_attributes)
-    return st.tuples(st.permutations(NAMES), counts).map(
-        lambda drawn: tuple(zip(drawn[0], drawn[1], strict=False))
-    )
+    n = draw(st.integers(min_attributes, max_attributes))
+    counts = draw(st.lists(st.integers(1, max_size), min_size=n, max_size=n))
+    return tuple(zip(draw(st.permutations(NAMES)), counts, strict=False))
 
 
 def domains(*, min_attributes: int = 1, max_attributes: int = 6) -> st.SearchStrategy[Domain]:
@@ -66,10 +68,11 @@ def clique(names: Sequence[str], max_size: int | None = None) -> st.SearchStrate
     return st.lists(letters, unique=True, max_size=max_size).map(tuple)
 
 
-def cliques(names: Sequence[str], max_cliques: int = 7) -> st.SearchStrategy[tuple[Clique, ...]]:
+def cliques(names: Sequence[str]) -> st.SearchStrategy[tuple[Clique, ...]]:
     """Cliques with repetitions, permutations and nesting, and at times the empty one."""
-    fresh = st.lists(clique(names, max_size=4), max_size=max_cliques)
-    return fresh.flatmap(_with_echoes).map(tuple)
+    few: st.SearchStrategy[list[Clique]] = st.lists(clique(names, max_size=4), max_size=5)
+    both = st.tuples(few, edges(names)).map(lambda drawn: [*drawn[0], *drawn[1]])
+    return both.flatmap(_with_echoes).map(tuple)
 
 
 def _with_echoes(drawn: list[Clique]) -> st.SearchStrategy[list[Clique]]:
@@ -90,13 +93,21 @@ def factors(draw: st.DrawFn, names: Sequence[str] = NAMES) -> Factor:
 
 @st.composite
 def scopes(
-    draw: st.DrawFn, *, max_vertices: int = 6, max_cliques: int = 9, min_size: int = 1
+    draw: st.DrawFn, *, max_vertices: int = 6, min_size: int = 1
 ) -> tuple[list[int], list[frozenset[int]]]:
-    """Sizes of numbered vertices, and cliques of vertices, mostly pairs."""
-    sizes_of = draw(st.lists(st.integers(min_size, 5), min_size=1, max_size=max_vertices))
-    vertex = st.integers(0, len(sizes_of) - 1)
-    pair, more = st.frozensets(vertex, max_size=2), st.frozensets(vertex, max_size=4)
-    return sizes_of, draw(st.lists(st.one_of(pair, pair, more), max_size=max_cliques))
+    """Sizes of numbered vertices, and cliques of vertices: any few, and edges at random."""
+    n = draw(st.integers(1, max_vertices))
+    sizes_of = draw(st.lists(st.integers(min_size, 5), min_size=n, max_size=n))
+    few = draw(st.lists(st.frozensets(st.integers(0, n - 1), max_size=4), max_size=4))
+    return sizes_of, few + [frozenset(edge) for edge in draw(edges(range(n)))]
+
+
+@st.composite
+def edges(draw: st.DrawFn, vertices: Sequence[T]) -> list[tuple[T, T]]:
+    """Each pair of vertices or not, at equal odds: enough to close cycles."""
+    pairs = list(combinations(vertices, 2))
+    taken = draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs)))
+    return [pair for pair, is_taken in zip(pairs, taken, strict=True) if is_taken]
 
 
 def seeds() -> st.SearchStrategy[int]:

@@ -6,9 +6,10 @@ number of multiplications plus the cells of the intermediate tables.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, count
 from operator import itemgetter
 
 Scope = frozenset[int]
@@ -55,16 +56,21 @@ def _balanced(paths: list[Path]) -> Path:
 
 def _greedy(groups: Mapping[Scope, Path], keep: Scope, cells: Cells) -> Path:
     """Always contract the pair whose union is smallest."""
-    live = list(groups.items())
+    live = dict(enumerate(groups.items()))
+    heap = [(cells(live[a][0] | live[b][0]), a, b) for a, b in combinations(live, 2)]
+    heapq.heapify(heap)
+    numbers = count(len(live))
     while len(live) > 1:
-        first, second = min(
-            combinations(range(len(live)), 2),
-            key=lambda pair: cells(live[pair[0]][0] | live[pair[1]][0]),
-        )
-        right, left = live.pop(second), live.pop(first)
-        needed = keep.union(*(scope for scope, _ in live))
-        live.append(((left[0] | right[0]) & needed, (left[1], right[1])))
-    return live[0][1]
+        _, first, second = heapq.heappop(heap)
+        if first not in live or second not in live:
+            continue
+        left, right = live.pop(first), live.pop(second)
+        needed = keep.union(*(scope for scope, _ in live.values()))
+        scope, number = (left[0] | right[0]) & needed, next(numbers)
+        for other, (around, _) in live.items():
+            heapq.heappush(heap, (cells(scope | around), other, number))
+        live[number] = (scope, (left[1], right[1]))
+    return next(iter(live.values()))[1]
 
 
 class _Exhaustive:

@@ -85,7 +85,7 @@ class Domain(Mapping[str, int]):
 
     def size_of(self, clique: Iterable[str]) -> int:
         """The number of cells of a table over the clique, exactly."""
-        return math.prod(self[name] for name in _names(clique))
+        return math.prod(self[name] for name in _distinct(_names(clique)))
 
     def canonical(self, clique: Iterable[str]) -> Clique:
         """The clique's attributes in the domain's order; refuses unknown and repeated names."""
@@ -93,11 +93,7 @@ class Domain(Mapping[str, int]):
         for name in names:
             if name not in self._sizes:
                 raise self._unknown(name)
-        if len(set(names)) != len(names):
-            raise InvalidInput(
-                f"`clique` must name each attribute once; got {names}. Remove the repetition."
-            )
-        return tuple(sorted(names, key=self.positions.__getitem__))
+        return tuple(sorted(_distinct(names), key=self.positions.__getitem__))
 
     def project(self, attributes: Iterable[str]) -> Domain:
         """The domain of these attributes alone, in the order given."""
@@ -134,6 +130,14 @@ def _names(attributes: Iterable[str]) -> Clique:
             f"Write ({attributes!r},) for a clique of one attribute."
         )
     return tuple(attributes)
+
+
+def _distinct(names: Clique) -> Clique:
+    if len(set(names)) != len(names):
+        raise InvalidInput(
+            f"`clique` must name each attribute once; got {names}. Remove the repetition."
+        )
+    return names
 
 
 def _checked_name(name: object) -> str:

@@ -141,9 +141,9 @@ def _remove(graph: Graph, vertex: int, buckets: list[Bucket]) -> set[int]:
 
 
 def _min_fill(graph: Graph, _sizes: Sequence[int], vertex: int) -> float:
-    """The number of edges that eliminating the vertex would add, twice."""
+    """The logarithm of the number of edges that eliminating the vertex would add."""
     closed = graph[vertex]
-    return float(sum(len(closed - graph[other]) for other in closed))
+    return _log(sum(len(closed - graph[other]) for other in closed))
 
 
 def _min_weight(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
@@ -152,18 +152,24 @@ def _min_weight(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
 
 
 def _weighted_min_fill(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
-    """The edges that eliminating the vertex would add, each weighted by its table's cells."""
+    """As min-fill, but each edge counts as much as its table has cells."""
     closed = graph[vertex]
-    return float(sum(sizes[a] * sum(sizes[b] for b in closed - graph[a]) for a in closed))
+    return _log(sum(sizes[a] * sum(sizes[b] for b in closed - graph[a]) for a in closed))
 
 
 def _perturbed(score: Score, rng: random.Random) -> Score:
-    """The same heuristic with its scores multiplied by random numbers."""
+    """The same heuristic with random numbers added to its scores."""
 
     def noisy(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
-        return score(graph, sizes, vertex) * (0.6 + 0.8 * rng.random())
+        return score(graph, sizes, vertex) + _NOISE * rng.random()
 
     return noisy
 
 
+def _log(count: int) -> float:
+    """The logarithm, which no size can overflow; of nothing, minus infinity."""
+    return math.log(count) if count else -math.inf
+
+
+_NOISE = 1.5
 _HEURISTICS: tuple[Score, ...] = (_min_fill, _min_weight, _weighted_min_fill)

@@ -2,7 +2,7 @@
 
     JunctureError
     ├── InvalidInput      (also a ValueError)        an argument breaks its rule
-    │   └── UnknownAttribute                          a name that the domain does not have
+    │   └── UnknownAttribute  (also a KeyError)      a name that the domain does not have
     ├── ModelTooLarge     (also a MemoryError)       refused before anything was allocated
     └── ImpossibleModel   (also an ArithmeticError)  the structural zeros exclude every record
 
@@ -18,8 +18,11 @@ class InvalidInput(JunctureError, ValueError):
     """An argument breaks the rule that its documentation states."""
 
 
-class UnknownAttribute(InvalidInput):
+class UnknownAttribute(InvalidInput, KeyError):
     """A clique or a projection names an attribute that the domain does not have."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # a KeyError would show its message in quotes
 
 
 class ModelTooLarge(JunctureError, MemoryError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -149,6 +150,12 @@ class Factor:
         return f"Factor({{{axes}}}, {np.array2string(self.values, threshold=20)})"
 
     def _combine(self, other: Factor | float, operation: Callable[..., Values]) -> Factor:
+        if not isinstance(other, Factor | Real):
+            kind = type(other).__name__
+            raise InvalidInput(
+                f"`other` must be a factor or a number; got a value of type {kind}. "
+                "Wrap an array as Factor(domain, array)."
+            )
         right = other if isinstance(other, Factor) else Factor.full(Domain(), float(other))
         domain = self.domain.merge(right.domain)
         with np.errstate(all="ignore"):

@@ -63,30 +63,36 @@ class Layout:
                 f"`clique` must be one of the {len(self.cliques)} cliques of the layout; "
                 f"got {canonical}. Add it when the layout or the plan is made."
             )
+        if self.checked(vector, writable=False) is not vector:
+            raise InvalidInput(
+                "`vector` must be a contiguous float64 array, for a view to write through to it; "
+                "got another kind. Pass it through layout.checked() first."
+            )
         place = self.places[canonical]
-        table = self.checked(vector)[self.offsets[place] : self.offsets[place + 1]]
+        table = vector[self.offsets[place] : self.offsets[place + 1]]
         return table.reshape([self.domain[name] for name in canonical])
 
     def factor(self, vector: Vector, clique: Iterable[str]) -> Factor:
         """The clique's table as a factor, with its axes in the order asked."""
-        names = tuple(clique)
-        canonical = self.domain.project(self.domain.canonical(names))
-        return Factor(canonical, self.view(vector, names)).transpose(names)
+        asked = self.domain.project(clique)
+        canonical = self.domain.project(self.domain.canonical(asked))
+        return Factor(canonical, self.view(self.checked(vector), asked)).transpose(asked)
 
     def pack(self, factors: Iterable[Factor]) -> Vector:
         """The vector that holds these factors; those on one clique add up, absent ones are 0."""
         vector = self.zeros()
         for factor in factors:
+            self.domain.merge(factor.domain)  # refuses other sizes
             table = self.view(vector, factor.domain)
             table += factor.transpose(self.domain.canonical(factor.domain)).values
         return vector
 
-    def checked(self, vector: ArrayLike) -> Vector:
+    def checked(self, vector: ArrayLike, *, writable: bool = True) -> Vector:
         """The vector as a plain float64 array of the right length, or a clear error.
 
         Plain means contiguous, aligned and writable: kernels are compiled for that one kind.
         """
-        array = np.require(vector, np.float64, ["C", "A", "W"])
+        array = np.require(vector, np.float64, ["C", "A", "W"] if writable else ["C", "A"])
         if array.shape != (self.size,):
             raise InvalidInput(
                 f"`vector` must be flat with {self.size} entries, one per cell of the cliques; "

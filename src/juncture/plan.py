@@ -13,7 +13,7 @@ from juncture.errors import ModelTooLarge
 from juncture.growth import Growth
 from juncture.junction import EMPTY_CLIQUE_ALONE, JunctionTree, junction_tree
 from juncture.memory import free_memory_bytes
-from juncture.plan_text import describe, readable_bytes
+from juncture.plan_text import describe, listed, readable_bytes, readable_count
 
 # A plan may use this share of the memory that is free when it is made. An oracle that meets
 # potentials spread over hundreds of nats doubles its workspace, and a solver keeps a few
@@ -86,10 +86,11 @@ class Plan:
 
     def extend(self, clique: Iterable[str], *, memory_limit: int | None = None) -> Plan:
         """The plan with one more clique, never larger than `cells_with` foretells."""
-        measured = tuple(dict.fromkeys((*self.cliques, self.domain.canonical(clique))))
+        added = self.domain.canonical(clique)
+        measured = tuple(dict.fromkeys((*self.cliques, added)))
         fresh = _search(self.domain, measured, seed=0)
-        if self.cells_with(clique) < fresh.cells:
-            kept = self._growth.buckets_with(self._positions(clique))
+        if self.cells_with(added) < fresh.cells:
+            kept = self._growth.buckets_with(self._positions(added))
             fresh = _assemble(self.domain, measured, kept)
         return fresh._within(memory_limit)
 
@@ -131,7 +132,7 @@ class Plan:
         Takes microseconds, because the elimination order is kept; `extend` gives a plan that
         is no larger.
         """
-        return self._growth.cells_with(self._positions(clique))
+        return max(1, self._growth.cells_with(self._positions(clique)))
 
     def __str__(self) -> str:
         return describe(self)
@@ -152,7 +153,8 @@ class Plan:
             raise ModelTooLarge(
                 f"`cliques` must give a model within {readable_bytes(limit)}; got one of "
                 f"{readable_bytes(self.size_bytes)}. Its largest clique is "
-                f"{self.largest_clique} with {self.domain.size_of(self.largest_clique):,} cells. "
+                f"({listed(self.largest_clique)}) with "
+                f"{readable_count(self.domain.size_of(self.largest_clique))} cells. "
                 "Leave out a clique that closes a cycle through these attributes, merge values "
                 "of the largest attributes, or raise `memory_limit`."
             )

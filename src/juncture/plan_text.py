@@ -16,32 +16,35 @@ def describe(plan: Plan) -> str:
     """The text of `print(plan)`."""
     lines = [_headline(plan), _tree_line(plan), _cost_line(plan)]
     if plan.free_attributes:
-        lines.append(f"  unmeasured      {_listed(plan.free_attributes)} (uniform, independent)")
+        lines.append(f"  unmeasured      {listed(plan.free_attributes)} (uniform, independent)")
     return "\n".join([*lines, *_drawing(plan)])
 
 
 def readable_bytes(size_bytes: int) -> str:
     """A number of bytes with a unit that suits it."""
-    amount, unit = float(min(size_bytes, 10**300)), "bytes"
+    if size_bytes >= 10**15:
+        return f"{readable_count(size_bytes)} bytes"
+    amount, unit = float(size_bytes), "bytes"
     for larger in ("kB", "MB", "GB", "TB"):
-        if amount < 1000:
+        if amount < 999.5:
             break
         amount, unit = amount / 1000, larger
-    return f"{amount:,.0f} {unit}" if amount >= 100 or unit == "bytes" else f"{amount:.1f} {unit}"
+    return f"{amount:.0f} {unit}" if amount >= 99.95 or unit == "bytes" else f"{amount:.1f} {unit}"
 
 
 def readable_count(count: int) -> str:
     """A count in full while it is short, else in powers of ten (it may exceed any float)."""
     if count < 10**9:
         return f"{count:,}"
-    power = math.log10(count)
-    return f"{10 ** (power % 1):.1f}e{int(power)}"
+    power = math.floor(math.log10(count))
+    tenths = round(10 ** (math.log10(count) - power + 1))
+    return f"{tenths / 10:.1f}e{power}" if tenths < 100 else f"1.0e{power + 1}"
 
 
 def _headline(plan: Plan) -> str:
     return (
         f"Plan for {_plural(len(plan.domain), 'attribute')} "
-        f"({readable_count(plan.domain.size)} cells in the full table), "
+        f"({_cells(plan.domain.size)} in the full table), "
         f"{_plural(len(plan.cliques), 'measured clique')}"
     )
 
@@ -51,7 +54,7 @@ def _tree_line(plan: Plan) -> str:
     largest = readable_count(plan.domain.size_of(plan.largest_clique)) if plan.nodes else "0"
     return (
         f"  junction tree   {_plural(len(plan.nodes), 'clique')} in {_plural(parts, 'part')}, "
-        f"{readable_count(plan.cells)} cells, the largest clique {largest}"
+        f"{_cells(plan.cells)}, the largest clique {largest}"
     )
 
 
@@ -62,11 +65,16 @@ def _cost_line(plan: Plan) -> str:
     )
 
 
+def _cells(count: int) -> str:
+    return f"{readable_count(count)} {'cell' if count == 1 else 'cells'}"
+
+
 def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def listed(names: tuple[str, ...]) -> str:
+    """The first few names, and how many there are beyond them."""
     shown = ", ".join(names[:6])
     return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
 
@@ -99,7 +107,8 @@ def _title(node: Node) -> str:
 
 
 def _details(plan: Plan, node: Node) -> str:
-    cells = f"{readable_count(plan.domain.size_of(node.clique)):>12} cells"
+    size = plan.domain.size_of(node.clique)
+    cells = f"{readable_count(size):>12} {'cell' if size == 1 else 'cells'}"
     shared = f", joined over {', '.join(node.separator)}" if node.separator else ""
     hosts = {0: ", measures nothing", 1: ""}.get(
         len(node.measured), f", hosts {len(node.measured)} measured cliques"

@@ -20,7 +20,7 @@ Asked = tuple[list[int], list[Scope], list[Bucket], Scope]
 @st.composite
 def asked(draw: st.DrawFn) -> Asked:
     """Draw cliques, an elimination order of them (found or any), and one more clique."""
-    sizes, cliques = draw(strategies.scopes(max_vertices=8, max_cliques=10))
+    sizes, cliques = draw(strategies.scopes(max_vertices=8))
     n = len(sizes)
     if draw(st.booleans()):
         buckets = eliminate(closed_graph(range(n), cliques), sizes, restarts=1)

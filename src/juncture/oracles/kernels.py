@@ -57,7 +57,7 @@ State = namedtuple("State", "slots loops potentials out work logs logged shifts 
 
 # Routines that only other compiled routines call need no entry point, which saves a third of the
 # compilation.
-inner = partial(njit, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner = partial(njit, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 # Signed indices make the compiler test each one for being negative, which costs the vector
 # instructions; so every address is unsigned where it meets an array.
@@ -156,8 +156,8 @@ def _extremes(values, start, size):
 @inner(fastmath={"contract"})
 def _flushed_exp(x):
     """e**x for x up to 700; below e^-708 it is zero."""
-    y = fast_exp(max(x, FLUSHED))
-    return y if x > FLUSHED else 0.0
+    y = fast_exp(FLUSHED if x < FLUSHED else x)  # in this form, not-a-number stays what it is
+    return 0.0 if x < FLUSHED else y
 
 
 @inner(fastmath={"contract"})
@@ -537,7 +537,7 @@ def _settle(state, left, right, result, first, n_loops, swapped):
     if low < TINY:
         outcome, scale = _settle_small(state, left, right, result, first, n_loops, swapped)
         if outcome != DONE or state.logged[result]:
-            state.scales[result] = math.exp(min(scale, 0.0))
+            state.scales[result] = math.exp(scale)
             return outcome, scale
     if high == 0.0:
         return IMPOSSIBLE, 0.0
@@ -668,7 +668,7 @@ def _marginal_from_logarithms(state, table, right, top, first, n_loops, total):
     return DONE
 
 
-@njit(nogil=True, cache=True)
+@njit(error_model="numpy", nogil=True, cache=True)
 def run(
     begin, end, operations, loops, slots, total,
     potentials, out, work, logs, logged, shifts, scales, log_scales,
@@ -727,7 +727,7 @@ def _peak_loops(loops, operation):
     return _result_first(nest)
 
 
-@njit(nogil=True, cache=True)
+@njit(error_model="numpy", nogil=True, cache=True)
 def maximise(operations, loops, slots, potentials, peaks, chosen):
     """Max-product up the tree, then the choices down: `chosen` ends as an address per slot."""
     for at in range(len(operations)):

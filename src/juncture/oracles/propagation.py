@@ -76,6 +76,9 @@ class Propagation:
     def maximum(self, potentials: Vector) -> Peak:
         """The record with the largest sum of potentials (max-product); ties go to low codes."""
         checked = self.layout.checked(potentials)
+        nonsense = _nonsense(checked)
+        if nonsense:
+            raise nonsense
         program = self._program
         peaks = np.zeros(program.workspace_cells)
         chosen = np.zeros(len(program.slots), dtype=np.int64)
@@ -141,10 +144,15 @@ os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _diagnosis(potentials: Vector) -> JunctureError:
-    """Why the log-partition function is not a number."""
-    if np.isnan(potentials).any() or np.isposinf(potentials).any():
-        return InvalidInput(
-            "`potentials` must be finite or minus infinity; got not-a-number or plus infinity. "
-            "Look at the step size or the loss that produced them."
-        )
-    return ImpossibleModel(IMPOSSIBLE_MESSAGE)
+    """Why there is no log-partition function."""
+    return _nonsense(potentials) or ImpossibleModel(IMPOSSIBLE_MESSAGE)
+
+
+def _nonsense(potentials: Vector) -> InvalidInput | None:
+    """What is wrong with potentials of not-a-number or plus infinity."""
+    if not (np.isnan(potentials).any() or np.isposinf(potentials).any()):
+        return None
+    return InvalidInput(
+        "`potentials` must be finite or minus infinity; got not-a-number or plus infinity. "
+        "Look at the step size or the loss that produced them."
+    )

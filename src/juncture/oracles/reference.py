@@ -10,6 +10,7 @@ from juncture.errors import ImpossibleModel, InvalidInput
 from juncture.factor import Factor
 from juncture.layout import Layout, Vector
 from juncture.plan import Plan
+from juncture.plan_text import readable_count
 
 # Brute force is for small problems; more cells than this would take minutes and gigabytes.
 _MAX_CELLS = 10**7
@@ -57,7 +58,7 @@ class Reference:
         if plan.domain.size > _MAX_CELLS:
             raise InvalidInput(
                 f"`plan` must have at most {_MAX_CELLS:,} cells in its full table for brute "
-                f"force; got {plan.domain.size:.1e}. Use juncture.oracles.propagation."
+                f"force; got {readable_count(plan.domain.size)}. Use juncture.oracles.propagation."
             )
         self.layout = Layout(plan.domain, plan.cliques)
 
