@@ -13,10 +13,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from juncture import Domain, Plan
 from juncture.data.samples import adult_domain
 
 HERE = Path(__file__).parent
@@ -160,6 +162,22 @@ def print_growth(runner: Runner) -> None:
     print(f"{LARGE.label:<50}" + "".join(f"{cell:>11}" for cell in cells))
 
 
+def print_planning(repeats: int) -> None:
+    """How long the search for a junction tree takes."""
+    print(f"\n{'planning':<50}{'ours':>11}{'':>11}{'':>11}{'most':>11}")
+    for n_attributes, most in ((1000, 0.1), (10_000, 2.0)):
+        content = chain(n_attributes)
+        domain, times = Domain(content["domain"]), []
+        for _ in range(repeats):
+            began = time.perf_counter()
+            Plan.build(domain, content["cliques"])
+            times.append(time.perf_counter() - began)
+        taken = statistics.median(times)
+        verdict = shown("seconds", most) + ("" if taken <= most else " missed")
+        label = f"{n_attributes:,} attributes in overlapping triples"
+        print(f"{label:<50}{shown('seconds', taken):>11}{'':>22}{verdict:>11}")
+
+
 def main() -> None:
     """Run everything and print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -175,6 +193,7 @@ def main() -> None:
             runner.run("ours", LARGE.problem, LARGE.task)
     print_comparison(runner)
     print_growth(runner)
+    print_planning(options.repeats)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,17 @@ def cliffs(_rng: np.random.Generator, place: int, shape: tuple[int, ...]) -> Arr
     return np.where(shared == 0, 0.0, -5000.0)
 
 
+def nearly_lost(_rng: np.random.Generator, place: int, shape: tuple[int, ...]) -> Array:
+    """A message with one large entry, one true zero, and one at the floor of what numbers hold.
+
+    A fifth of the third entry's mass lies below the floor, and the second clique leaves nothing
+    but the third entry.
+    """
+    if place == 0:
+        return np.array([[0.0, -np.inf, -707.0], [0.0, -np.inf, -708.5]])
+    return np.array([-1000.0, 0.0, 0.0])[:, None] + np.zeros(shape)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """A structure, a recipe for its potentials, and where its answer comes from."""
@@ -242,6 +253,8 @@ ONCE_FAILED = [
     ), recipe=tug_of_war),
     # The sum over a clique exceeds one where it is taken from logarithms.
     Problem(name="cliffs", sizes=attributes(3, 3, 4), cliques=cliques("ab bc"), recipe=cliffs),
+    Problem(name="nearly lost", sizes=attributes(2, 3, 8), cliques=cliques("ab bc"),
+            recipe=nearly_lost),
     Problem(name="the empty clique beside others", sizes=attributes(2, 3, 4), cliques=(
         *cliques("ab"), (), *cliques("bc")
     )),

@@ -27,15 +27,18 @@ ANY_ZEROS: Kind = "zeros anywhere"
 WIDE: Kind = "thousands of nats"
 WIDE_ZEROS: Kind = "thousands of nats, zeros, one record kept possible"
 FLOOR: Kind = "near the smallest floating-point numbers"
-POSSIBLE: tuple[Kind, ...] = (ORDINARY, ZEROS, WIDE, WIDE_ZEROS, FLOOR)
+FLOOR_ZEROS: Kind = "near the smallest floating-point numbers, one record kept possible"
+POSSIBLE: tuple[Kind, ...] = (ORDINARY, ZEROS, WIDE, WIDE_ZEROS, FLOOR, FLOOR_ZEROS)
 FINITE: tuple[Kind, ...] = (ORDINARY, WIDE, FLOOR)
 
+_SHARE_OF_ZEROS = dict.fromkeys((ZEROS, ANY_ZEROS, WIDE_ZEROS, FLOOR_ZEROS), 0.35)
 # Offsets in nats. Numbers become subnormal at -708 and vanish at -745; products of two or
 # three of the second list's entries land on either side of that.
 _OFFSETS = {
     WIDE: (-4000.0, -900.0, 0.0, 700.0, 4000.0),
     WIDE_ZEROS: (-4000.0, -900.0, 0.0, 700.0, 4000.0),
-    FLOOR: (0.0, -150.0, -290.0, -350.0, -575.0, -645.0, -707.0, -745.0),
+    FLOOR: (0.0, -350.0, -575.0, -645.0, -700.0, -707.0, -709.0, -740.0, -1400.0),
+    FLOOR_ZEROS: (0.0, -350.0, -575.0, -645.0, -700.0, -707.0, -709.0, -740.0, -1400.0),
 }
 
 
@@ -139,18 +142,9 @@ def potentials(
     record = {name: int(rng.integers(count)) for name, count in pairs}
     tables: dict[Clique, Array] = {}
     for one in dict.fromkeys(chosen):
-        table = _table(rng, tuple(size[name] for name in one), kind)
-        if kind in {ZEROS, WIDE_ZEROS}:
-            table[tuple(record[name] for name in one)] = rng.standard_normal()
-        tables[one] = table
+        shape, cell = tuple(size[n] for n in one), tuple(record[n] for n in one)
+        table = np.array(rng.standard_normal(shape)) + rng.choice(_OFFSETS.get(kind, [0.0]), shape)
+        excluded = np.array(rng.random(shape) < _SHARE_OF_ZEROS.get(kind, 0.0))
+        excluded[cell] &= kind == ANY_ZEROS
+        tables[one] = np.where(excluded, -np.inf, table)
     return tables
-
-
-def _table(rng: np.random.Generator, shape: tuple[int, ...], kind: Kind) -> Array:
-    """A fresh table; a wide one has entries near both ends of its range and between."""
-    table = np.array(rng.standard_normal(shape))
-    if kind in _OFFSETS:
-        table = table + rng.choice(_OFFSETS[kind], size=shape)
-    if kind in {ZEROS, ANY_ZEROS, WIDE_ZEROS}:
-        table = np.where(rng.random(shape) < 0.35, -np.inf, table)
-    return np.array(table)

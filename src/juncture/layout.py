@@ -82,7 +82,11 @@ class Layout:
         """The vector that holds these factors; those on one clique add up, absent ones are 0."""
         vector = self.zeros()
         for factor in factors:
-            self.domain.merge(factor.domain)  # refuses other sizes
+            if self.domain.project(factor.domain) != factor.domain:
+                raise InvalidInput(
+                    f"`factors` must have the sizes of the layout's domain; got {factor.domain!r}. "
+                    "Build them over domain.project(clique)."
+                )
             table = self.view(vector, factor.domain)
             table += factor.transpose(self.domain.canonical(factor.domain)).values
         return vector
