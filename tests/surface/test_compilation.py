@@ -11,17 +11,18 @@ from pathlib import Path
 import numpy as np
 
 from juncture import Domain, Plan, Propagation
-from juncture.oracles import kernels
+from juncture.oracles import kernels, peaks
+from juncture.oracles.stamp import SOURCES, stamp_of
 
 SCRIPT = """
 import json, numpy as np
 from juncture import Domain, Plan, Propagation
-from juncture.oracles import kernels
+from juncture.oracles import kernels, peaks
 domain = Domain({"a": 2, "b": 3, "c": 4})
 oracle = Propagation(Plan.build(domain, [("a", "b"), ("b", "c")]))
 oracle.marginals(np.zeros(oracle.layout.size))
 oracle.maximum(np.zeros(oracle.layout.size))
-stats = [kernels.run.stats, kernels.maximise.stats]
+stats = [kernels.run.stats, peaks.maximise.stats]
 print(json.dumps({"hits": sum(sum(s.cache_hits.values()) for s in stats),
                   "misses": sum(sum(s.cache_misses.values()) for s in stats)}))
 """
@@ -41,6 +42,17 @@ def test_a_fresh_process_does_not_compile_again(tmp_path: Path) -> None:
     assert _fresh_process(tmp_path) == {"hits": 2, "misses": 0}
 
 
+def test_the_cache_notices_changes_of_every_compiled_source(tmp_path: Path) -> None:
+    """Both entry points close over a stamp that changes with any of the compiled files."""
+    source = tmp_path / "rows.py"
+    source.write_text("one")
+    before = stamp_of([source])
+    source.write_text("two")
+    assert stamp_of([source]) != before
+    for entry in (kernels.run, peaks.maximise):
+        assert [cell.cell_contents for cell in entry.py_func.__closure__] == [SOURCES]
+
+
 def test_all_structures_and_inputs_share_one_compilation() -> None:
     """Other structures, read-only or integer input, and an integer total compile nothing new."""
     for cliques in ([], [("a",)], [("a", "b"), ("b", "c"), ("a", "c")]):
@@ -52,4 +64,4 @@ def test_all_structures_and_inputs_share_one_compilation() -> None:
         oracle.marginals(np.zeros(oracle.layout.size, dtype=np.int32))
         oracle.maximum(potentials)
     assert len(kernels.run.signatures) == 1
-    assert len(kernels.maximise.signatures) == 1
+    assert len(peaks.maximise.signatures) == 1

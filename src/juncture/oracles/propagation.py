@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
 from juncture.layout import Layout, Vector
 from juncture.oracles import kernels
+from juncture.oracles.peaks import maximise
 from juncture.oracles.program import Span, lower
 from juncture.oracles.reference import IMPOSSIBLE_MESSAGE, Beliefs, Peak
 from juncture.plan import Plan
@@ -83,7 +84,7 @@ class Propagation:
         peaks = np.zeros(program.workspace_cells)
         chosen = np.zeros(len(program.slots), dtype=np.int64)
         operations = program.operations[program.forward]
-        kernels.maximise(operations, program.loops, program.slots, checked, peaks, chosen)
+        maximise(operations, program.loops, program.slots, checked, peaks, chosen)
         cells = chosen[: len(self.layout.cliques)]
         score = math.fsum(checked[cells])
         if not math.isfinite(score):
