@@ -5,10 +5,10 @@ Eliminating v makes its neighbours pairwise adjacent and removes it; its bucket 
 neighbourhood it had then. The cost of an order is the number of table cells in its buckets.
 
 Two steps. Vertices whose neighbours are already pairwise adjacent (simplicial ones) go first:
-that is never worse than any other order, and it empties a chordal graph at once. What remains
-is split into its connected parts, and on each part several greedy heuristics compete, then
-randomised restarts of them; the cheapest order is kept. All ties are broken by vertex number,
-and the restarts are seeded, so the result depends on nothing but the arguments.
+their buckets lie inside cliques that every order has, and a chordal graph is empty after that.
+What remains is split into its connected parts, and on each part several greedy heuristics
+compete, then randomised restarts of them; the cheapest order is kept. All ties are broken by
+vertex number, and the restarts are seeded, so the result depends on nothing but the arguments.
 """
 
 from __future__ import annotations

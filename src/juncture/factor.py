@@ -22,7 +22,8 @@ class Factor:
 
     Arithmetic matches axes by name: the result lies over the merged domain. Entries are
     finite or minus infinity (the logarithm of a structural zero); not-a-number and plus
-    infinity are refused, also where arithmetic would produce them.
+    infinity are refused, also where arithmetic would produce them. The values are not copied:
+    an array handed in belongs to the factor from then on.
 
     >>> domain = Domain({"age": 3, "sex": 2})
     >>> counts = Factor(domain, [[1, 2], [3, 4], [5, 6]])

@@ -9,15 +9,14 @@ from functools import cached_property
 from juncture.contraction import Contraction, Step
 from juncture.domain import Clique, Domain
 from juncture.elimination import Bucket, closed_graph, eliminate
-from juncture.errors import ModelTooLarge
+from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.growth import Growth
 from juncture.junction import EMPTY_CLIQUE_ALONE, JunctionTree, junction_tree
 from juncture.memory import free_memory_bytes
 from juncture.plan_text import describe, listed, readable_bytes, readable_count
 
-# A plan may use this share of the memory that is free when it is made. An oracle that meets
-# potentials spread over hundreds of nats doubles its workspace, and a solver keeps a few
-# vectors of its own; half leaves room for both.
+# A plan may use this share of the memory that is free when it is made: a solver keeps a few
+# vectors of its own beside what an oracle call needs.
 _SHARE_OF_FREE_MEMORY = 0.5
 # Randomised restarts are only worth their time on small graphs.
 _RESTARTS, _RESTART_BUDGET = 64, 2000
@@ -84,11 +83,13 @@ class Plan:
         measured = tuple(dict.fromkeys(map(domain.canonical, cliques)))
         return _search(domain, measured, seed)._within(memory_limit)
 
-    def extend(self, clique: Iterable[str], *, memory_limit: int | None = None) -> Plan:
+    def extend(
+        self, clique: Iterable[str], *, memory_limit: int | None = None, seed: int = 0
+    ) -> Plan:
         """The plan with one more clique, never larger than `cells_with` foretells."""
         added = self.domain.canonical(clique)
         measured = tuple(dict.fromkeys((*self.cliques, added)))
-        fresh = _search(self.domain, measured, seed=0)
+        fresh = _search(self.domain, measured, seed)
         if self.cells_with(added) < fresh.cells:
             kept = self._growth.buckets_with(self._positions(added))
             fresh = _assemble(self.domain, measured, kept)
@@ -101,7 +102,11 @@ class Plan:
 
     @property
     def size_bytes(self) -> int:
-        """The memory of one oracle call: potentials, marginals and workspace."""
+        """The most memory that one oracle call needs: potentials, marginals and workspace.
+
+        The workspace counts twice, for potentials may be spread so far that the oracle needs the
+        logarithms of its tables too.
+        """
         return self.cost.size_bytes
 
     @property
@@ -149,6 +154,11 @@ class Plan:
         limit = memory_limit
         if limit is None:
             limit = int(free_memory_bytes() * _SHARE_OF_FREE_MEMORY)
+        if limit < 0:
+            raise InvalidInput(
+                f"`memory_limit` must be a number of bytes; got {limit}. "
+                "Leave it out to use a share of what is free."
+            )
         if self.size_bytes > limit:
             raise ModelTooLarge(
                 f"`cliques` must give a model within {readable_bytes(limit)}; got one of "
@@ -226,5 +236,5 @@ def _cost(contraction: Contraction, steps: list[Step]) -> Cost:
     workspace = contraction.workspace_cells(steps)
     products = sum(map(contraction.union_cells, steps))
     return Cost(
-        size_bytes=8 * (2 * potentials + workspace), operations=2 * potentials + 3 * products
+        size_bytes=8 * 2 * (potentials + workspace), operations=2 * potentials + 3 * products
     )

@@ -213,6 +213,22 @@ def test_wrong_lengths_of_out_are_refused(make: Make, length: int) -> None:
 
 
 @every_oracle
+@pytest.mark.parametrize("kind", ["the potentials", "single precision", "strided"])
+def test_odd_outs_are_refused_or_right(make: Make, kind: str) -> None:
+    """An `out` that is no plain vector of its own is refused, or receives the right numbers."""
+    oracle, vector = made(make, problems.attributes(3), {("a",): np.array([0.0, 1.0, -2.0])})
+    expected = np.exp(vector) / np.exp(vector).sum()
+    single: Any = np.zeros(3, dtype=np.float32)
+    out = {"the potentials": vector, "single precision": single, "strided": np.zeros(6)[::2]}[kind]
+    try:
+        oracle.marginals(vector, out=out)
+    except InvalidInput as error:
+        assert "`out` must be" in str(error)  # noqa: PT017
+        return
+    np.testing.assert_allclose(out, expected, rtol=1e-6)
+
+
+@every_oracle
 @pytest.mark.parametrize("convert", [list, np.float32, np.array([1.0, 9.0])])
 def test_potentials_are_converted(make: Make, convert: Any) -> None:
     """Lists, single precision and strided vectors of potentials are accepted."""
@@ -230,3 +246,30 @@ def test_frozen_potentials_are_accepted(make: Make) -> None:
     expected = oracle.marginals(vector).marginals.copy()
     vector.flags.writeable = False
     assert oracle.marginals(vector).marginals.tobytes() == expected.tobytes()
+
+
+@every_oracle
+@pytest.mark.parametrize("total", [0.0, -1.0, np.inf, np.nan])
+def test_nonsense_totals_are_refused(make: Make, total: float) -> None:
+    """A total must be positive and finite."""
+    oracle, vector = made(make, problems.attributes(2, 3), {("a", "b"): np.zeros((2, 3))})
+    with pytest.raises(InvalidInput, match="`total` must be positive and finite"):
+        oracle.marginals(vector, total)
+
+
+@every_oracle
+def test_unfit_receivers_are_refused(make: Make) -> None:
+    """Marginals are not written over the potentials, nor into arrays of another kind."""
+    oracle, vector = made(make, problems.attributes(2, 3), {("a", "b"): np.zeros((2, 3))})
+    unfit: list[Any] = [vector, np.zeros(12)[::2], np.zeros(6, dtype=np.float32)]
+    for out in unfit:
+        with pytest.raises(InvalidInput, match="`out` must be a writable"):
+            oracle.marginals(vector, out=out)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2.5, True])
+def test_nonsense_thread_counts_are_refused(threads: Any) -> None:
+    """A thread count must be a positive integer."""
+    plan = Plan.build(Domain({"a": 2}), [("a",)])
+    with pytest.raises(InvalidInput, match="`threads` must be a positive integer"):
+        Propagation(plan, threads=threads)

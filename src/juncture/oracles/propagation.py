@@ -22,7 +22,7 @@ from juncture.layout import Layout, Vector
 from juncture.oracles import kernels
 from juncture.oracles.peaks import maximise
 from juncture.oracles.program import Span, lower
-from juncture.oracles.reference import IMPOSSIBLE_MESSAGE, Beliefs, Peak
+from juncture.oracles.reference import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, checked_call
 from juncture.plan import Plan
 
 # Below this many operations, waking a second thread costs more than it saves.
@@ -36,15 +36,9 @@ class Propagation:
     """
 
     def __init__(self, plan: Plan, *, threads: int | None = None) -> None:
-        if threads is not None and threads < 1:
-            raise InvalidInput(
-                f"`threads` must be at least 1; got {threads}. Leave it out to let the plan decide."
-            )
-        if threads is None:
-            threads = (os.cpu_count() or 1) if plan.operations >= _WORTH_THREADS else 1
         self.plan = plan
         self.layout = Layout(plan.domain, plan.cliques)
-        self._program = lower(plan, threads)
+        self._program = lower(plan, _thread_count(plan, threads))
         free = (math.log(plan.domain[name]) for name in plan.free_attributes)
         self._free_log_partition = math.fsum(free)
         n_slots, n_operations = len(self._program.slots), len(self._program.operations)
@@ -59,20 +53,16 @@ class Propagation:
     def marginals(
         self, potentials: Vector, total: float = 1.0, *, out: Vector | None = None
     ) -> Beliefs:
-        """Marginals that sum to the total, and the log-partition function.
-
-        `out` receives the marginals when given; it must not be `potentials` itself.
-        """
-        checked = self.layout.checked(potentials)
-        marginals = np.empty(self.layout.size) if out is None else self._receiver(out, checked)
-        outcome = self._run(checked, float(total), marginals)
+        """See `Oracle.marginals`."""
+        call = checked_call(self.layout, potentials, total, out)
+        outcome = self._run(call)
         if outcome == kernels.NEEDS_LOGARITHMS:
             self._logs = np.empty(self._program.workspace_cells)
-            outcome = self._run(checked, float(total), marginals)
+            outcome = self._run(call)
         log_partition = float(self._log_scales[self._program.forward].sum())
         if outcome == kernels.IMPOSSIBLE or not math.isfinite(log_partition):
-            raise _diagnosis(checked)
-        return Beliefs(marginals, log_partition + self._free_log_partition)
+            raise _diagnosis(call.potentials)
+        return Beliefs(call.out, log_partition + self._free_log_partition)
 
     def maximum(self, potentials: Vector) -> Peak:
         """The record with the largest sum of potentials (max-product); ties go to low codes."""
@@ -91,15 +81,6 @@ class Propagation:
             raise _diagnosis(checked)
         return Peak(self._record(cells), score)
 
-    def _receiver(self, out: Vector, potentials: Vector) -> Vector:
-        """The caller's array for the marginals, if it can take them."""
-        if self.layout.checked(out) is not out or np.may_share_memory(out, potentials):
-            raise InvalidInput(
-                "`out` must be a writable, contiguous float64 array apart from `potentials`; "
-                "got another kind. Make it with numpy.empty(layout.size)."
-            )
-        return out
-
     def _record(self, cells: NDArray[np.int64]) -> dict[str, int]:
         """The code of every attribute, read off the chosen cell of each measured clique."""
         record = dict.fromkeys(self.plan.domain, 0)
@@ -111,20 +92,31 @@ class Propagation:
             record.update((name, int(code)) for name, code in zip(clique, codes, strict=True))
         return record
 
-    def _run(self, potentials: Vector, total: float, out: Vector) -> int:
+    def _run(self, call: Call) -> int:
         program = self._program
 
         def run(span: Span) -> int:
             return int(
                 kernels.run(
-                    *span, program.operations, program.loops, program.slots, total,
-                    potentials, out, self._work, self._logs, self._logged,
+                    *span, program.operations, program.loops, program.slots, call.total,
+                    call.potentials, call.out, self._work, self._logs, self._logged,
                     self._shifts, self._scales, self._log_scales,
                 )
             )  # fmt: skip
 
         up, top, down = program.segments
         return _together(run, up) or run(top) or _together(run, down)
+
+
+def _thread_count(plan: Plan, threads: int | None) -> int:
+    if threads is None:
+        return (os.cpu_count() or 1) if plan.operations >= _WORTH_THREADS else 1
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise InvalidInput(
+            f"`threads` must be a positive integer; got {threads!r}. "
+            "Leave it out to let the plan decide."
+        )
+    return threads
 
 
 def _together(run: Callable[[Span], int], spans: tuple[Span, ...]) -> int:

@@ -30,6 +30,14 @@ class Peak(NamedTuple):
     score: float
 
 
+class Call(NamedTuple):
+    """The arguments of `Oracle.marginals` once they have been found good."""
+
+    potentials: Vector
+    total: float
+    out: Vector
+
+
 class Oracle(Protocol):
     """Potentials on the measured cliques of a plan -> marginals on the same cliques.
 
@@ -45,10 +53,31 @@ class Oracle(Protocol):
     def marginals(
         self, potentials: Vector, total: float = 1.0, *, out: Vector | None = None
     ) -> Beliefs:
-        """Marginals that sum to the total, and the log-partition function."""
+        """Marginals that sum to the total, and the log-partition function.
+
+        `out` receives the marginals when given; it must not overlap `potentials`.
+        """
 
     def maximum(self, potentials: Vector) -> Peak:
         """The record with the largest sum of potentials."""
+
+
+def checked_call(layout: Layout, potentials: Vector, total: float, out: Vector | None) -> Call:
+    """The arguments of `Oracle.marginals`, or a clear error."""
+    checked = layout.checked(potentials)
+    if not 0.0 < total < np.inf:
+        raise InvalidInput(
+            f"`total` must be positive and finite; got {total}. "
+            "Give the number of records that the marginals shall add up to."
+        )
+    if out is None:
+        return Call(checked, float(total), np.empty(layout.size))
+    if layout.checked(out) is not out or np.may_share_memory(out, checked):
+        raise InvalidInput(
+            "`out` must be a writable, contiguous float64 array apart from `potentials`; "
+            "got another kind. Make it with numpy.empty(layout.size)."
+        )
+    return Call(checked, float(total), out)
 
 
 class Reference:
@@ -66,14 +95,12 @@ class Reference:
         self, potentials: Vector, total: float = 1.0, *, out: Vector | None = None
     ) -> Beliefs:
         """See `Oracle.marginals`."""
-        joint = self._joint(potentials)
+        call = checked_call(self.layout, potentials, total, out)
+        joint = self._joint(call.potentials)
         log_partition = float(joint.logsumexp())
-        mass = (joint - _possible(log_partition)).exp() * total
-        marginals = self.layout.pack(mass.project(clique) for clique in self.layout.cliques)
-        if out is None:
-            return Beliefs(marginals, log_partition)
-        out[:] = marginals
-        return Beliefs(out, log_partition)
+        mass = (joint - _possible(log_partition)).exp() * call.total
+        call.out[:] = self.layout.pack(mass.project(clique) for clique in self.layout.cliques)
+        return Beliefs(call.out, log_partition)
 
     def maximum(self, potentials: Vector) -> Peak:
         """See `Oracle.maximum`."""
