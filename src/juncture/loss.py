@@ -1,0 +1,171 @@
+"""Convex losses over the marginals: how badly they fit the measurements.
+
+A loss takes the marginals of all cliques as one flat vector and gives its value and gradient.
+`FitLoss` adds a term for each measurement: half the squared residual over the variance (L2, the
+likelihood of Gaussian noise), or the absolute residual over the Laplace scale (L1, the likelihood
+of Laplace noise). `CustomLoss` wraps any convex function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from juncture.block import Identity
+from juncture.domain import Clique
+from juncture.errors import InvalidInput
+from juncture.factor import Factor
+from juncture.layout import Layout, Vector
+from juncture.measurement import Measurement, Noise
+from juncture.query import Operator
+
+Marginals = Mapping[Clique, Factor]
+Function = Callable[[Marginals], tuple[float, Marginals]]
+
+
+class Kind(StrEnum):
+    """Which loss the residuals go into; the likelihood takes the one that suits their noise."""
+
+    L2 = "l2"
+    L1 = "l1"
+    LIKELIHOOD = "likelihood"
+
+
+class Loss(Protocol):
+    """A convex function of the marginals."""
+
+    smooth: bool
+    """Whether its gradient is continuous."""
+
+    def value_and_gradient(self, marginals: Vector) -> tuple[float, Vector]:
+        """Both at once; the gradient is a new vector."""
+
+
+class _Term(NamedTuple):
+    """A measurement bound to a layout."""
+
+    clique: Clique
+    operator: Operator
+    values: Vector
+    stddev: Vector
+    squared: bool
+
+
+class FitLoss:
+    """The sum of all measurements' terms.
+
+    Plain counts with a squared term make up one quadratic over the whole flat vector, so that a
+    thousand of them cost no more than the numbers they hold; all others are gone through.
+    """
+
+    def __init__(
+        self, layout: Layout, measurements: Sequence[Measurement], kind: str = Kind.LIKELIHOOD
+    ) -> None:
+        self.layout = layout
+        self.terms = [_term(layout, m, _checked(kind)) for m in measurements]
+        self.smooth = all(term.squared for term in self.terms)
+        plain = [
+            term.squared and isinstance(measurement.query, Identity)
+            for term, measurement in zip(self.terms, measurements, strict=True)
+        ]
+        self._others = [t for t, is_plain in zip(self.terms, plain, strict=True) if not is_plain]
+        self._precision, self._centre, self._constant = _quadratic(
+            layout, [t for t, is_plain in zip(self.terms, plain, strict=True) if is_plain]
+        )
+
+    def value_and_gradient(self, marginals: Vector) -> tuple[float, Vector]:
+        """The loss and its gradient with respect to every cell of every clique."""
+        residual = marginals - self._centre
+        gradient = self._precision * residual
+        value = self._constant + 0.5 * float(gradient @ residual)
+        for term in self._others:
+            table = self.layout.factor(marginals, term.clique).values
+            error = (term.operator.apply(table) - term.values) / term.stddev
+            value += _value(error, term.squared)
+            slope = error if term.squared else np.sign(error) * math.sqrt(2.0)
+            _add(self.layout, gradient, term.clique, term.operator.adjoint(slope / term.stddev))
+        return value, gradient
+
+    @property
+    def expected_at_truth(self) -> float:
+        """What the loss is on average at the true marginals: the noise alone."""
+        return sum(len(term.values) * (0.5 if term.squared else 1.0) for term in self.terms)
+
+
+def _checked(kind: str) -> Kind:
+    try:
+        return Kind(kind)
+    except ValueError:
+        raise InvalidInput(
+            f"`loss` must be one of {', '.join(Kind)} or a function; got {kind!r}. "
+            "Take 'likelihood' to follow the noise of each measurement."
+        ) from None
+
+
+def _term(layout: Layout, measurement: Measurement, kind: Kind) -> _Term:
+    gaussian = measurement.noise is Noise.GAUSSIAN
+    squared = kind is Kind.L2 or (kind is Kind.LIKELIHOOD and gaussian)
+    operator = measurement.operator(layout.domain)
+    stddev = np.broadcast_to(measurement.stddev, measurement.values.shape)
+    return _Term(measurement.clique, operator, measurement.values, stddev, squared)
+
+
+def _quadratic(layout: Layout, terms: Iterable[_Term]) -> tuple[Vector, Vector, float]:
+    """Precision, centre and constant of the sum of plain squared terms."""
+    precision, pull, constant = layout.zeros(), layout.zeros(), 0.0
+    for term in terms:
+        weight = 1.0 / term.stddev**2
+        _add(layout, precision, term.clique, weight)
+        _add(layout, pull, term.clique, weight * term.values)
+        constant += 0.5 * float((weight * term.values) @ term.values)
+    centre = np.divide(pull, precision, out=layout.zeros(), where=precision > 0)
+    return precision, centre, constant - 0.5 * float(pull @ centre)
+
+
+def _add(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:
+    """Add a table, given in the clique's own order, to its place in the vector."""
+    domain = layout.domain.project(clique)
+    factor = Factor(domain, table.reshape(domain.shape))
+    view = layout.view(vector, clique)
+    view += factor.transpose(layout.domain.canonical(clique)).values
+
+
+def _value(error: Vector, squared: bool) -> float:
+    return 0.5 * float(error @ error) if squared else math.sqrt(2.0) * float(np.abs(error).sum())
+
+
+class CustomLoss:
+    """Any convex function of the marginals of some cliques.
+
+    The function receives the marginals as factors by clique, each in the order in which the
+    clique was given, and returns its value and the gradient as factors by clique.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        cliques: Iterable[Iterable[str]],
+        function: Function,
+        *,
+        smooth: bool = True,
+    ) -> None:
+        self.layout = layout
+        self.smooth = smooth
+        self._cliques = [tuple(clique) for clique in cliques]
+        self._function = function
+
+    def value_and_gradient(self, marginals: Vector) -> tuple[float, Vector]:
+        """The function's value, and its gradient in the flat vector."""
+        tables = {clique: self.layout.factor(marginals, clique) for clique in self._cliques}
+        value, slopes = self._function(tables)
+        gradient = self.layout.pack(slopes.values())
+        if not math.isfinite(value):
+            raise InvalidInput(
+                f"`loss` must return a finite value; got {value}. "
+                "Make the function finite for all marginals that are not negative."
+            )
+        return float(value), gradient
