@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,14 @@ def print_planning(repeats: int) -> None:
         verdict = shown("seconds", most) + ("" if taken <= most else " missed")
         label = f"{n_attributes:,} attributes in overlapping triples"
         print(f"{label:<50}{shown('seconds', taken):>11}{'':>22}{verdict:>11}")
+    content = problems()["adult-15"]
+    plan = Plan.build(Domain(content["domain"]), content["cliques"])
+    pairs = list(combinations(plan.domain, 2))
+    began = time.perf_counter()
+    for pair in pairs:
+        plan.cells_with(pair)
+    taken = (time.perf_counter() - began) / len(pairs)
+    print(f"{'how large with one pair more (Adult, 15 triples)':<50}{shown('seconds', taken):>11}")
 
 
 def main() -> None:
