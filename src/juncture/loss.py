@@ -54,6 +54,11 @@ class _Term(NamedTuple):
     stddev: Vector
     squared: bool
 
+    @property
+    def heaviest_record(self) -> float:
+        """The most that one record adds to the squared answers over their variances, at most."""
+        return self.operator.l2_sensitivity**2 / float(self.stddev.min()) ** 2
+
 
 class FitLoss:
     """The sum of all measurements' terms.

@@ -47,6 +47,10 @@ class Oracle(Protocol):
     """
 
     @property
+    def plan(self) -> Plan:
+        """The plan that the oracle runs."""
+
+    @property
     def layout(self) -> Layout:
         """Where each clique's table lies in a vector."""
 
@@ -89,6 +93,7 @@ class Reference:
                 f"`plan` must have at most {_MAX_CELLS:,} cells in its full table for brute "
                 f"force; got {readable_count(plan.domain.size)}. Use juncture.oracles.propagation."
             )
+        self.plan = plan
         self.layout = Layout(plan.domain, plan.cliques)
 
     def marginals(

@@ -1,0 +1,128 @@
+"""The one loop: from noisy measurements to the model that fits them best."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from juncture.domain import Domain
+from juncture.errors import InvalidInput
+from juncture.layout import Layout, Vector
+from juncture.loss import FitLoss, Kind
+from juncture.measurement import Measurement
+from juncture.model import Model
+from juncture.oracles.propagation import Propagation
+from juncture.plan import Plan
+from juncture.solvers.accelerated import Accelerated
+from juncture.solvers.problem import Problem, Solver
+from juncture.total import estimate_total
+
+
+class Status(Enum):
+    """Why the fit ended."""
+
+    CERTIFIED = "The certified gap to the optimum is below the tolerance."
+    STALLED = "Further steps hardly lower the loss. Lower `tolerance` to go on."
+    OUT_OF_STEPS = "All allowed steps are used up. Raise `max_steps` to go on."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """What the fit reached and what it took."""
+
+    loss: float
+    lower_bound: float
+    """No model has a smaller loss than this: certified by max-product."""
+    oracle_calls: int
+    seconds: float
+    trace: tuple[tuple[int, float], ...]
+    """Oracle calls and loss, each time the solver had a better model."""
+
+    @property
+    def gap(self) -> float:
+        """How far the loss can at most be above the optimum."""
+        return self.loss - self.lower_bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """The outcome of a fit."""
+
+    model: Model
+    status: Status
+    statistics: Statistics
+
+
+def estimate(
+    domain: Domain,
+    measurements: Iterable[Measurement],
+    *,
+    total: float | None = None,
+    solver: Solver | None = None,
+    start: Model | None = None,
+    max_steps: int = 5000,
+    tolerance: float = 2e-3,
+) -> Estimate:
+    """The distribution of maximum entropy among those that fit the measurements best.
+
+    Best means the least sum of squared residuals over their variances. The total is estimated
+    from the measurements when it is not given. `start` is a model to begin from, of whatever
+    structure. Each step is one oracle call. The fit ends when the certified gap, or the solver's
+    latest progress, is below `tolerance` times the loss, or after `max_steps`.
+    """
+    given = list(measurements)
+    if not given:
+        raise InvalidInput("`measurements` must not be empty; got none. Measure something first.")
+    cliques = [m.clique for m in given] + list(start.cliques if start else ())
+    oracle = Propagation(Plan.build(domain, cliques))
+    fit = FitLoss(oracle.layout, given, Kind.L2)
+    mass = estimate_total(domain, given).total if total is None else total
+    problem = Problem(oracle, fit, max(mass, 1.0), max_steps)
+    return _fit(problem, solver or Accelerated(), _started(oracle.layout, start), tolerance)
+
+
+def _started(layout: Layout, start: Model | None) -> Vector:
+    """The potentials of a model of another structure, in this layout."""
+    if start is None:
+        return layout.zeros()
+    return layout.pack(start.layout.factor(start.potentials, c) for c in start.cliques)
+
+
+def _fit(problem: Problem, solver: Solver, potentials: Vector, tolerance: float) -> Estimate:
+    began = time.perf_counter()
+    bound, waited, status = -math.inf, 0, None
+    trace: list[tuple[int, float]] = []
+    iterates = solver.iterates(problem, potentials)
+    point, last = next(iterates).point, math.inf
+    for iterate in iterates:
+        bound = max(bound, iterate.bound)
+        point = min(point, iterate.point, key=lambda one: one.loss)
+        trace.append((problem.calls, point.loss))
+        allowed = tolerance * abs(point.loss)
+        waited = waited + 1 if last - point.loss <= allowed else 0
+        last = point.loss
+        status = _status(problem, point.loss - bound <= allowed, waited >= solver.patience)
+        if status:
+            break
+    statistics = Statistics(
+        loss=point.loss,
+        lower_bound=bound,
+        oracle_calls=problem.calls,
+        seconds=time.perf_counter() - began,
+        trace=tuple(trace),
+    )
+    model = Model(
+        problem.oracle.plan, point.potentials, point.marginals, point.log_partition, problem.total
+    )
+    return Estimate(model=model, status=status or Status.OUT_OF_STEPS, statistics=statistics)
+
+
+def _status(problem: Problem, certified: bool, stalled: bool) -> Status | None:
+    if certified:
+        return Status.CERTIFIED
+    if stalled:
+        return Status.STALLED
+    return Status.OUT_OF_STEPS if problem.exhausted else None

@@ -1,0 +1,1 @@
+"""Optimisation methods over the marginal polytope: frozen configurations behind one protocol."""

@@ -1,0 +1,149 @@
+"""The default solver: accelerated dual averaging that needs no constant, with matching.
+
+Each cycle is an accelerated scheme in the entropy geometry. It keeps averaged marginals x, whose
+loss falls like one over the steps squared, and potentials whose own marginals z lag behind. The
+step length is found by comparing the loss with the exact Bregman divergence, which the
+log-partition function gives for free.
+
+A model needs potentials, and x has none at hand. But x lies in the marginal polytope, so some
+potentials have it as their marginals: a few steps of generalised iterative scaling move the
+potentials towards them. Their loss then falls to that of x and below, and the next, longer cycle
+starts from there. On the data sets tried this needs a third of the calls of the scheme alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from juncture.layout import Vector
+from juncture.solvers.problem import Iterate, Point, Problem
+
+# Below this mass a cell's logarithm says nothing any more.
+_LEAST_MASS = 1e-300
+_RELATIVE_ROUNDING = 1e-12
+# Doublings of the curvature within one step.
+_MAX_TRIES = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accelerated:
+    """Accelerated dual averaging in cycles, each ended by matching."""
+
+    first_cycle: int = 50
+    """Oracle calls of the first cycle; each later one is longer by `growth`."""
+    growth: float = 1.4
+    matching_steps: int = 8
+    patience: int = 1
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+        """The start, then the matched point at the end of every cycle."""
+        best = problem.point(potentials)
+        yield Iterate(best)
+        length, curvature, share = float(self.first_cycle), 1.0 / problem.total, 0.1
+        while True:
+            cycle = _Cycle(problem, best, curvature)
+            while cycle.calls < length and not problem.exhausted:
+                if not cycle.step():
+                    break
+            matched, share = _match(problem, cycle, max(share, 0.1), self.matching_steps)
+            best = min(best, matched, key=lambda point: point.loss)
+            yield Iterate(best, cycle.bound())
+            length *= self.growth
+            curvature = cycle.curvature if cycle.weight > 0.0 else curvature
+
+
+class _Cycle:
+    """One run of the accelerated scheme from a point."""
+
+    def __init__(self, problem: Problem, start: Point, curvature: float) -> None:
+        self.problem = problem
+        self.start = start
+        self.potentials, self.own = start.potentials, start.marginals
+        self.log_partition = start.log_partition
+        self.average, self.loss = start.marginals, start.loss
+        self.weight, self.curvature = 0.0, curvature
+        self.intercept = 0.0
+        self._first_call = problem.calls
+
+    @property
+    def calls(self) -> int:
+        """The oracle calls of this cycle so far."""
+        return self.problem.calls - self._first_call
+
+    def step(self) -> bool:
+        """One accepted step; False when none is found or the average no longer improves."""
+        problem = self.problem
+        for _ in range(_MAX_TRIES):
+            length = _step_length(self.curvature, self.weight)
+            share = length / (self.weight + length)
+            middle = _mix(self.average, self.own, share)
+            value, slope = problem.loss.value_and_gradient(middle)
+            potentials = self.potentials - length * slope
+            own, log_partition = problem.marginals(potentials)
+            average = _mix(self.average, own, share)
+            loss, _ = problem.loss.value_and_gradient(average)
+            moved = float(slope @ own)
+            divergence = -length * moved - problem.total * (log_partition - self.log_partition)
+            excess = loss - value - share * (moved - float(slope @ self.own))
+            rounding = _RELATIVE_ROUNDING * abs(value)
+            if excess <= divergence / (self.weight + length) + rounding:
+                break
+            self.curvature *= 2.0
+            if problem.exhausted:
+                return False
+        else:  # what is left to gain is smaller than what rounding hides
+            return False
+        if loss >= self.loss - rounding:
+            return False
+        self.intercept += length * (value - float(slope @ middle))
+        self.weight += length
+        self.curvature *= 0.95
+        self.potentials, self.own, self.log_partition = potentials, own, log_partition
+        self.average, self.loss = average, loss
+        return True
+
+    def bound(self) -> float:
+        """The least of the averaged linearisations, which lie below the loss everywhere.
+
+        The potentials have moved by minus the weighted sum of the slopes, so that sum need not
+        be kept.
+        """
+        if self.weight == 0.0:
+            return -math.inf
+        with np.errstate(invalid="ignore"):
+            slope = (self.start.potentials - self.potentials) / self.weight
+        lowest = self.problem.lowest(slope, self.start.potentials)
+        return self.intercept / self.weight + lowest
+
+
+def _step_length(curvature: float, weight: float) -> float:
+    return (1.0 + math.sqrt(1.0 + 4.0 * curvature * weight)) / (2.0 * curvature)
+
+
+def _mix(left: Vector, right: Vector, share: float) -> Vector:
+    mixed = right - left
+    mixed *= share
+    mixed += left
+    return mixed
+
+
+def _match(problem: Problem, cycle: _Cycle, share: float, steps: int) -> tuple[Point, float]:
+    """Move the potentials towards those of the averaged marginals while the loss falls."""
+    goal = np.log(np.maximum(cycle.average, _LEAST_MASS))
+    value, _ = problem.loss.value_and_gradient(cycle.own)
+    best = Point(cycle.potentials, cycle.own, cycle.log_partition, value)
+    failures = 0
+    for _ in range(steps):
+        lag = goal - np.log(np.maximum(best.marginals, _LEAST_MASS))
+        tried = problem.point(best.potentials + share * lag)
+        if tried.loss < best.loss:
+            best, share = tried, share * 1.3
+        else:
+            failures, share = failures + 1, share * 0.4
+        if failures == 2:
+            break
+    return best, share

@@ -1,0 +1,61 @@
+"""Accelerated dual averaging with a known constant: the paper's Algorithm 2.
+
+The constant bounds the curvature of the loss. The paper takes the largest eigenvalue of the
+queries over the tables of the maximal cliques; a measurement inside a larger clique inflates it.
+The entropy is strongly convex in the L1 norm of the full distribution, so the constant may be
+taken in that geometry instead: the most that one record can weigh in all measurements together.
+That is never larger than the sum of the queries' squared L2 sensitivities over their variances,
+whatever the cliques, and it is the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from juncture.errors import InvalidInput
+from juncture.layout import Vector
+from juncture.loss import FitLoss
+from juncture.solvers.problem import Iterate, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualAveraging:
+    """The paper's Algorithm 2; `constant` defaults to the one in the L1 geometry."""
+
+    constant: float | None = None
+    calls_between: int = 50
+    """How many oracle calls pass between two points that are yielded."""
+    patience: int = 10
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+        """The start, then the point of the latest potentials, every so many calls."""
+        constant = self.constant or record_constant(problem.loss)
+        start = problem.point(potentials)
+        yield Iterate(start)
+        own = start.marginals
+        average, slopes = own, np.zeros_like(own)
+        for step in count(1):
+            share = 2.0 / (step + 1)
+            middle = (1.0 - share) * average + share * own
+            _, slope = problem.loss.value_and_gradient(middle)
+            slopes = (1.0 - share) * slopes + share * slope
+            scale = step * (step + 1) / (4.0 * constant * problem.total)
+            latest = potentials - scale * slopes
+            own, _ = problem.marginals(latest)
+            average = (1.0 - share) * average + share * own
+            if step % self.calls_between == 0 or problem.exhausted:
+                yield Iterate(problem.point(latest))
+
+
+def record_constant(loss: object) -> float:
+    """The most that one record can weigh in all measurements together, at most."""
+    if not isinstance(loss, FitLoss) or not loss.smooth:
+        raise InvalidInput(
+            "`constant` must be given for this loss, because it has no curvature that is known; "
+            "got None. Use the default solver, or MirrorDescent for a loss with kinks."
+        )
+    return float(sum(term.heaviest_record for term in loss.terms))

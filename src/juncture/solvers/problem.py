@@ -1,0 +1,73 @@
+"""What a solver is given, what it yields, and the protocol that all solvers follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from juncture.layout import Vector
+from juncture.loss import Loss
+from juncture.oracles.reference import Oracle
+
+
+class Point(NamedTuple):
+    """A model on the way: potentials with the marginals and the loss that are truly theirs."""
+
+    potentials: Vector
+    marginals: Vector
+    log_partition: float
+    loss: float
+
+
+class Iterate(NamedTuple):
+    """A point, and a lower bound of what any model can reach (minus infinity if unknown)."""
+
+    point: Point
+    bound: float = -math.inf
+
+
+class Problem:
+    """An oracle, a loss and a total; counts the oracle calls and knows when to stop."""
+
+    def __init__(self, oracle: Oracle, loss: Loss, total: float, max_calls: int) -> None:
+        self.oracle = oracle
+        self.loss = loss
+        self.total = total
+        self.max_calls = max_calls
+        self.calls = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the allowed oracle calls are used up."""
+        return self.calls >= self.max_calls
+
+    def marginals(self, potentials: Vector) -> tuple[Vector, float]:
+        """The marginals and the log-partition function of the potentials."""
+        self.calls += 1
+        beliefs = self.oracle.marginals(potentials, self.total)
+        return beliefs.marginals, beliefs.log_partition
+
+    def point(self, potentials: Vector) -> Point:
+        """The potentials with what belongs to them."""
+        marginals, log_partition = self.marginals(potentials)
+        loss, _ = self.loss.value_and_gradient(marginals)
+        return Point(potentials, marginals, log_partition, loss)
+
+    def lowest(self, slope: Vector, excluded: Vector) -> float:
+        """The least that a linear function of the marginals can be: at one record, all mass."""
+        toward = np.where(np.isneginf(excluded), -np.inf, -slope)
+        return -self.total * self.oracle.maximum(toward).score
+
+
+class Solver(Protocol):
+    """A method: from potentials to better and better points."""
+
+    @property
+    def patience(self) -> int:
+        """After how many points without progress the method may be taken to have stalled."""
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+        """The start, then better points without end; the loop decides when to stop."""
