@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from juncture.domain import Domain
+import numpy as np
+from numpy.typing import ArrayLike
+
+from juncture.domain import Clique, Domain
 from juncture.errors import InvalidInput
+from juncture.factor import Factor
 from juncture.layout import Layout, Vector
 from juncture.loss import FitLoss, Kind
 from juncture.measurement import Measurement
@@ -17,8 +21,12 @@ from juncture.model import Model
 from juncture.oracles.propagation import Propagation
 from juncture.plan import Plan
 from juncture.solvers.accelerated import Accelerated
-from juncture.solvers.problem import Problem, Solver
+from juncture.solvers.problem import Calls, Problem, Solver
+from juncture.solvers.smoothed import Smoothed
 from juncture.total import estimate_total
+
+Constraints = Mapping[Clique, ArrayLike]
+_NO_CONSTRAINTS: Constraints = {}
 
 
 class Status(Enum):
@@ -61,27 +69,35 @@ def estimate(
     measurements: Iterable[Measurement],
     *,
     total: float | None = None,
+    loss: str = Kind.L2,
     solver: Solver | None = None,
+    constraints: Constraints = _NO_CONSTRAINTS,
     start: Model | None = None,
     max_steps: int = 5000,
     tolerance: float = 2e-3,
 ) -> Estimate:
     """The distribution of maximum entropy among those that fit the measurements best.
 
-    Best means the least sum of squared residuals over their variances. The total is estimated
-    from the measurements when it is not given. `start` is a model to begin from, of whatever
-    structure. Each step is one oracle call. The fit ends when the certified gap, or the solver's
-    latest progress, is below `tolerance` times the loss, or after `max_steps`.
+    - `total`: the number of records; estimated from the measurements when not given.
+    - `loss`: "l2" for squared residuals over their variances, "l1" for absolute residuals over
+      their scales, "likelihood" for the one that suits each measurement's noise.
+    - `solver`: by default the accelerated one, on rounded-off losses where they have kinks.
+    - `constraints`: for some cliques, a table that is true where a cell is impossible.
+    - `start`: a model to begin from, of whatever structure.
+    - `max_steps`: oracle calls. The fit ends earlier when the certified gap, or the solver's
+      latest progress, is below `tolerance` times the loss.
     """
     given = list(measurements)
     if not given:
         raise InvalidInput("`measurements` must not be empty; got none. Measure something first.")
-    cliques = [m.clique for m in given] + list(start.cliques if start else ())
+    cliques = [*(m.clique for m in given), *constraints, *(start.cliques if start else ())]
     oracle = Propagation(Plan.build(domain, cliques))
-    fit = FitLoss(oracle.layout, given, Kind.L2)
-    mass = estimate_total(domain, given).total if total is None else total
-    problem = Problem(oracle, fit, max(mass, 1.0), max_steps)
-    return _fit(problem, solver or Accelerated(), _started(oracle.layout, start), tolerance)
+    fit = FitLoss(oracle.layout, given, loss)
+    mass = max(1.0, estimate_total(domain, given).total) if total is None else total
+    problem = Problem(oracle, fit, mass, Calls(max_steps))
+    potentials = _started(oracle.layout, start) + _excluded(oracle.layout, constraints)
+    chosen = solver or (Accelerated() if fit.smooth else Smoothed())
+    return _fit(problem, chosen, potentials, tolerance)
 
 
 def _started(layout: Layout, start: Model | None) -> Vector:
@@ -89,6 +105,22 @@ def _started(layout: Layout, start: Model | None) -> Vector:
     if start is None:
         return layout.zeros()
     return layout.pack(start.layout.factor(start.potentials, c) for c in start.cliques)
+
+
+def _excluded(layout: Layout, constraints: Constraints) -> Vector:
+    """Minus infinity where a constraint says that a cell is impossible, else zero."""
+    factors = []
+    for clique, impossible in constraints.items():
+        part = layout.domain.project(clique)
+        mask = np.asarray(impossible)
+        if mask.dtype != np.bool_ or mask.shape != part.shape:
+            raise InvalidInput(
+                f"`constraints` must be true-or-false tables of the cliques' shapes; got "
+                f"{mask.dtype} of shape {mask.shape} for {part.attributes}. "
+                "Set a cell to True where no record can be."
+            )
+        factors.append(Factor(part, np.where(mask, -np.inf, 0.0)))
+    return layout.pack(factors)
 
 
 def _fit(problem: Problem, solver: Solver, potentials: Vector, tolerance: float) -> Estimate:

@@ -9,17 +9,20 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import nnls
+from scipy.optimize import linprog, minimize, nnls
 
 from juncture import block
 from juncture.domain import Domain
+from juncture.errors import InvalidInput
 from juncture.estimation import Estimate, Status, estimate
 from juncture.measurement import Measurement
 from juncture.query import Kron, Query, bind
 from juncture.solvers.accelerated import Accelerated
 from juncture.solvers.dual_averaging import DualAveraging
+from juncture.solvers.interior_gradient import InteriorGradient
 from juncture.solvers.mirror_descent import MirrorDescent
 from juncture.solvers.problem import Solver
+from juncture.solvers.smoothed import Smoothed
 
 Array = NDArray[np.float64]
 TOTAL = 200.0
@@ -60,22 +63,30 @@ CASES = [
         (2.0, 2.0),
     ),
 ]
+LAPLACE = [
+    Case("chain", plain("ab", "bc", "cd"), (3.0, 3.0, 3.0)),
+    Case("cycle, unequal noise", plain("ab", "bc", "cd", "da"), (1.0, 9.0, 4.0, 5.0)),
+    CASES[4],
+    CASES[5],
+]
 SOLVERS: list[tuple[Solver, float]] = [
     (Accelerated(), 1e-7),
     (DualAveraging(), 1e-3),
     (MirrorDescent(), 1e-2),
+    (InteriorGradient(), 1e-3),
 ]
 
 
-def measured(case: Case) -> list[Measurement]:
+def measured(case: Case, laplace: tuple[bool, ...] = (False,) * 9) -> list[Measurement]:
     """Noisy answers about a random table."""
     rng = np.random.default_rng(7)
     table = rng.multinomial(int(TOTAL), rng.dirichlet(np.ones(DOMAIN.size) * 0.3))
     found = []
-    for (clique, query), stddev in zip(case.queries, case.stddevs, strict=True):
+    for (clique, query), stddev, heavy in zip(case.queries, case.stddevs, laplace, strict=False):
         answers = matrix_of(clique, query) @ table
         noisy = answers + rng.normal(size=len(answers)) * stddev
-        found.append(Measurement(clique, noisy, stddev=stddev, query=query))
+        noise = "laplace" if heavy else "gaussian"
+        found.append(Measurement(clique, noisy, stddev=stddev, query=query, noise=noise))
     return found
 
 
@@ -102,6 +113,41 @@ def optimum(measurements: list[Measurement]) -> float:
     return sum(0.5 * float(np.sum((r @ table - g) ** 2)) for r, g in pairs)
 
 
+def least_likelihood(measurements: list[Measurement]) -> float:
+    """The least negative log-likelihood, absolute terms by slack variables, by SLSQP or HiGHS."""
+    rows = [matrix_of(m.clique, m.query) / m.stddev for m in measurements]
+    goals = [m.values / m.stddev for m in measurements]
+    heavy = [m.noise == "laplace" for m in measurements]
+    kinked = np.vstack([r for r, h in zip(rows, heavy, strict=True) if h])
+    target = np.concatenate([g for g, h in zip(goals, heavy, strict=True) if h])
+    n, k = DOMAIN.size, len(target)
+    cost = np.concatenate([np.zeros(n), np.full(k, math.sqrt(2.0))])
+    sides = np.block([[kinked, -np.eye(k)], [-kinked, -np.eye(k)]])
+    limits = np.concatenate([target, -target])
+    whole = np.concatenate([np.ones(n), np.zeros(k)])
+    if all(heavy):
+        found = linprog(cost, A_ub=sides, b_ub=limits, A_eq=whole[None], b_eq=[TOTAL])
+        return float(found.fun)
+    square = np.vstack([r for r, h in zip(rows, heavy, strict=True) if not h])
+    centre = np.concatenate([g for g, h in zip(goals, heavy, strict=True) if not h])
+
+    def objective(v: Array) -> tuple[float, Array]:
+        error = square @ v[:n] - centre
+        slope = np.concatenate([square.T @ error, np.zeros(k)])
+        return float(cost @ v + 0.5 * error @ error), cost + slope
+
+    start = np.concatenate([np.full(n, TOTAL / n), np.full(k, 1e3)])
+    constraints = [
+        {"type": "eq", "fun": lambda v: whole @ v - TOTAL, "jac": lambda _: whole},
+        {"type": "ineq", "fun": lambda v: limits - sides @ v, "jac": lambda _: -sides},
+    ]
+    found = minimize(
+        objective, start, jac=True, method="SLSQP", bounds=[(0, None)] * (n + k),
+        constraints=constraints, options={"ftol": 1e-13, "maxiter": 2000},
+    )  # fmt: skip
+    return float(found.fun)
+
+
 def fitted(case: Case, solver: Solver) -> Estimate:
     """A long fit."""
     return estimate(
@@ -109,12 +155,33 @@ def fitted(case: Case, solver: Solver) -> Estimate:
     )
 
 
-@pytest.mark.parametrize(("solver", "accuracy"), SOLVERS, ids=["accelerated", "dual", "mirror"])
+@pytest.mark.parametrize(
+    ("solver", "accuracy"), SOLVERS, ids=["accelerated", "dual", "mirror", "interior"]
+)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_optimum_is_reached(case: Case, solver: Solver, accuracy: float) -> None:
     """The loss is that of the independent solver, up to the accuracy the method can give."""
     best = optimum(measured(case))
     assert fitted(case, solver).statistics.loss == pytest.approx(best, rel=accuracy, abs=accuracy)
+
+
+@pytest.mark.parametrize("laplace", [(True,) * 4, (True, False, True, False)], ids=["l1", "mixed"])
+@pytest.mark.parametrize("case", LAPLACE, ids=str)
+def test_the_likelihood_of_laplace_noise(case: Case, laplace: tuple[bool, ...]) -> None:
+    """Absolute and mixed losses reach what linear programming or SLSQP finds, certified."""
+    measurements = measured(case, laplace)
+    result = estimate(
+        DOMAIN,
+        measurements,
+        total=TOTAL,
+        loss="likelihood",
+        solver=Smoothed(patience=20),
+        tolerance=1e-7,
+        max_steps=30_000,
+    )
+    best = least_likelihood(measurements)
+    assert result.statistics.loss == pytest.approx(best, rel=3e-4)
+    assert result.statistics.lower_bound <= best * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -143,6 +210,35 @@ def test_potentials_belong_to_the_marginals(case: Case) -> None:
         np.testing.assert_allclose(model.project(clique).values, expected, atol=1e-8)
     positive = weights[weights > 0]
     assert model.entropy == pytest.approx(-np.sum(positive * np.log(positive)), abs=1e-8)
+
+
+def test_impossible_cells_stay_empty() -> None:
+    """Structural zeros have no mass, and the optimum is that of the table without them."""
+    impossible = np.zeros((2, 3), dtype=bool)
+    impossible[0, 1] = impossible[1, 2] = True
+    measurements = measured(CASES[0])
+    model = estimate(
+        DOMAIN, measurements, total=TOTAL, constraints={("b", "c"): impossible}, tolerance=1e-9
+    ).model
+    found = model.project(("b", "c")).values
+    assert (found[impossible] == 0).all()
+    assert found.sum() == pytest.approx(TOTAL)
+    allowed = np.broadcast_to(~impossible[None, :, :, None], DOMAIN.shape).reshape(-1)
+    rows = np.vstack([matrix_of(m.clique, m.query) / m.stddev for m in measurements])
+    goal = np.concatenate([m.values / m.stddev for m in measurements])
+    heavy = np.full((1, int(allowed.sum())), 1e5)
+    table, _ = nnls(np.vstack([rows[:, allowed], heavy]), np.append(goal, 1e5 * TOTAL))
+    expected = rows[:, allowed] @ table
+    answers = [(m.operator(DOMAIN).apply(model.project(m.clique).values)) for m in measurements]
+    reached = np.concatenate([a / m.stddev for a, m in zip(answers, measurements, strict=True)])
+    np.testing.assert_allclose(reached, expected, atol=1e-2)
+
+
+def test_bad_constraints_are_refused() -> None:
+    """A table of numbers, or of another shape, is not a mask."""
+    for mask in (np.zeros((2, 3)), np.zeros((3, 2), dtype=bool)):
+        with pytest.raises(InvalidInput, match="`constraints` must be true-or-false tables"):
+            estimate(DOMAIN, measured(CASES[0]), total=TOTAL, constraints={("b", "c"): mask})
 
 
 def test_a_start_of_another_structure_is_taken_up() -> None:

@@ -45,15 +45,17 @@ class Accelerated:
         yield Iterate(best)
         length, curvature, share = float(self.first_cycle), 1.0 / problem.total, 0.1
         while True:
-            cycle = _Cycle(problem, best, curvature)
-            while cycle.calls < length and not problem.exhausted:
-                if not cycle.step():
-                    break
-            matched, share = _match(problem, cycle, max(share, 0.1), self.matching_steps)
-            best = min(best, matched, key=lambda point: point.loss)
+            last_call, improving = problem.calls + length, True
+            while improving and problem.calls < last_call and not problem.exhausted:
+                cycle = _Cycle(problem, best, curvature)
+                while problem.calls < last_call and not problem.exhausted and cycle.step():
+                    pass
+                matched, share = _match(problem, cycle, max(share, 0.1), self.matching_steps)
+                improving = matched.loss < best.loss * (1.0 - _RELATIVE_ROUNDING)
+                best = min(best, matched, key=lambda point: point.loss)
+                curvature = cycle.curvature if cycle.weight > 0.0 else curvature
             yield Iterate(best, cycle.bound())
             length *= self.growth
-            curvature = cycle.curvature if cycle.weight > 0.0 else curvature
 
 
 class _Cycle:
@@ -67,12 +69,6 @@ class _Cycle:
         self.average, self.loss = start.marginals, start.loss
         self.weight, self.curvature = 0.0, curvature
         self.intercept = 0.0
-        self._first_call = problem.calls
-
-    @property
-    def calls(self) -> int:
-        """The oracle calls of this cycle so far."""
-        return self.problem.calls - self._first_call
 
     def step(self) -> bool:
         """One accepted step; False when none is found or the average no longer improves."""

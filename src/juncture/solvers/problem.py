@@ -29,24 +29,40 @@ class Iterate(NamedTuple):
     bound: float = -math.inf
 
 
-class Problem:
-    """An oracle, a loss and a total; counts the oracle calls and knows when to stop."""
+class Calls:
+    """How many oracle calls were made, and how many may be."""
 
-    def __init__(self, oracle: Oracle, loss: Loss, total: float, max_calls: int) -> None:
+    def __init__(self, allowed: int) -> None:
+        self.made = 0
+        self.allowed = allowed
+
+
+class Problem:
+    """An oracle, a loss and a total; counts the oracle calls."""
+
+    def __init__(self, oracle: Oracle, loss: Loss, total: float, calls: Calls) -> None:
         self.oracle = oracle
         self.loss = loss
         self.total = total
-        self.max_calls = max_calls
-        self.calls = 0
+        self._calls = calls
+
+    def with_loss(self, loss: Loss) -> Problem:
+        """The same problem for another loss; both count their calls together."""
+        return Problem(self.oracle, loss, self.total, self._calls)
+
+    @property
+    def calls(self) -> int:
+        """The oracle calls so far."""
+        return self._calls.made
 
     @property
     def exhausted(self) -> bool:
         """Whether the allowed oracle calls are used up."""
-        return self.calls >= self.max_calls
+        return self._calls.made >= self._calls.allowed
 
     def marginals(self, potentials: Vector) -> tuple[Vector, float]:
         """The marginals and the log-partition function of the potentials."""
-        self.calls += 1
+        self._calls.made += 1
         beliefs = self.oracle.marginals(potentials, self.total)
         return beliefs.marginals, beliefs.log_partition
 
