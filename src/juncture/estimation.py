@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -26,6 +26,7 @@ from juncture.solvers.smoothed import Smoothed
 from juncture.total import estimate_total
 
 Constraints = Mapping[Clique, ArrayLike]
+Callback = Callable[["Statistics"], None]
 _NO_CONSTRAINTS: Constraints = {}
 
 
@@ -75,6 +76,7 @@ def estimate(
     start: Model | None = None,
     max_steps: int = 5000,
     tolerance: float = 2e-3,
+    callback: Callback | None = None,
 ) -> Estimate:
     """The distribution of maximum entropy among those that fit the measurements best.
 
@@ -86,6 +88,7 @@ def estimate(
     - `start`: a model to begin from, of whatever structure.
     - `max_steps`: oracle calls. The fit ends earlier when the certified gap, or the solver's
       latest progress, is below `tolerance` times the loss.
+    - `callback`: called with the statistics so far each time the solver has a point to show.
     """
     given = list(measurements)
     if not given:
@@ -97,7 +100,7 @@ def estimate(
     problem = Problem(oracle, fit, mass, Calls(max_steps))
     potentials = _started(oracle.layout, start) + _excluded(oracle.layout, constraints)
     chosen = solver or (Accelerated() if fit.smooth else Smoothed())
-    return _fit(problem, chosen, potentials, tolerance)
+    return _Fit(problem, chosen, tolerance, callback or _ignore).run(potentials)
 
 
 def _started(layout: Layout, start: Model | None) -> Vector:
@@ -123,38 +126,61 @@ def _excluded(layout: Layout, constraints: Constraints) -> Vector:
     return layout.pack(factors)
 
 
-def _fit(problem: Problem, solver: Solver, potentials: Vector, tolerance: float) -> Estimate:
-    began = time.perf_counter()
-    bound, waited, status = -math.inf, 0, None
-    trace: list[tuple[int, float]] = []
-    iterates = solver.iterates(problem, potentials)
-    point, last = next(iterates).point, math.inf
-    for iterate in iterates:
-        bound = max(bound, iterate.bound)
-        point = min(point, iterate.point, key=lambda one: one.loss)
-        trace.append((problem.calls, point.loss))
-        allowed = tolerance * abs(point.loss)
-        waited = waited + 1 if last - point.loss <= allowed else 0
-        last = point.loss
-        status = _status(problem, point.loss - bound <= allowed, waited >= solver.patience)
-        if status:
-            break
-    statistics = Statistics(
-        loss=point.loss,
-        lower_bound=bound,
-        oracle_calls=problem.calls,
-        seconds=time.perf_counter() - began,
-        trace=tuple(trace),
-    )
-    model = Model(
-        problem.oracle.plan, point.potentials, point.marginals, point.log_partition, problem.total
-    )
-    return Estimate(model=model, status=status or Status.OUT_OF_STEPS, statistics=statistics)
+class _Fit:
+    """The loop: takes points from the solver until there is a reason to stop."""
+
+    def __init__(
+        self, problem: Problem, solver: Solver, tolerance: float, callback: Callback
+    ) -> None:
+        self.problem, self.solver = problem, solver
+        self.tolerance, self.callback = tolerance, callback
+        self.bound, self.waited, self.last = -math.inf, 0, math.inf
+        self.trace: list[tuple[int, float]] = []
+        self.began = time.perf_counter()
+
+    def run(self, potentials: Vector) -> Estimate:
+        """The best point of all, with the status that ended the loop."""
+        iterates = self.solver.iterates(self.problem, potentials)
+        best, status = next(iterates).point, Status.OUT_OF_STEPS
+        for iterate in iterates:
+            best = min(best, iterate.point, key=lambda point: point.loss)
+            self.bound = max(self.bound, iterate.bound)
+            self.trace.append((self.problem.calls, best.loss))
+            self.callback(self.statistics(best.loss))
+            reason = self.status(best.loss)
+            if reason:
+                status = reason
+                break
+        model = Model(
+            self.problem.oracle.plan,
+            best.potentials,
+            best.marginals,
+            best.log_partition,
+            self.problem.total,
+        )
+        return Estimate(model=model, status=status, statistics=self.statistics(best.loss))
+
+    def status(self, loss: float) -> Status | None:
+        """Why to stop now, if there is a reason."""
+        allowed = self.tolerance * abs(loss)
+        self.waited = self.waited + 1 if self.last - loss <= allowed else 0
+        self.last = loss
+        if loss - self.bound <= allowed:
+            return Status.CERTIFIED
+        if self.waited >= self.solver.patience:
+            return Status.STALLED
+        return Status.OUT_OF_STEPS if self.problem.exhausted else None
+
+    def statistics(self, loss: float) -> Statistics:
+        """What has been reached so far."""
+        return Statistics(
+            loss=loss,
+            lower_bound=self.bound,
+            oracle_calls=self.problem.calls,
+            seconds=time.perf_counter() - self.began,
+            trace=tuple(self.trace),
+        )
 
 
-def _status(problem: Problem, certified: bool, stalled: bool) -> Status | None:
-    if certified:
-        return Status.CERTIFIED
-    if stalled:
-        return Status.STALLED
-    return Status.OUT_OF_STEPS if problem.exhausted else None
+def _ignore(_statistics: Statistics) -> None:
+    """The callback of those who gave none."""

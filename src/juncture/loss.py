@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from juncture import flat
 from juncture.block import Identity
 from juncture.domain import Clique
 from juncture.errors import InvalidInput
@@ -42,8 +43,13 @@ class Loss(Protocol):
     smooth: bool
     """Whether its gradient is continuous."""
 
-    def value_and_gradient(self, marginals: Vector) -> tuple[float, Vector]:
-        """Both at once; the gradient is a new vector."""
+    def value(self, marginals: Vector) -> float:
+        """The loss alone."""
+
+    def value_and_gradient(
+        self, marginals: Vector, out: Vector | None = None
+    ) -> tuple[float, Vector]:
+        """Both at once; the gradient goes to `out`, or to a new vector."""
 
 
 class _Term(NamedTuple):
@@ -92,18 +98,30 @@ class FitLoss:
         softer._width, softer.smooth = width, True
         return softer
 
-    def value_and_gradient(self, marginals: Vector) -> tuple[float, Vector]:
+    def value(self, marginals: Vector) -> float:
+        """The loss alone."""
+        plain = flat.quadratic_value(marginals, self._centre, self._precision)
+        errors = ((self._error(term, marginals), term.squared) for term in self._others)
+        return self._constant + float(plain) + sum(_value(*each, self._width) for each in errors)
+
+    def value_and_gradient(
+        self, marginals: Vector, out: Vector | None = None
+    ) -> tuple[float, Vector]:
         """The loss and its gradient with respect to every cell of every clique."""
-        residual = marginals - self._centre
-        gradient = self._precision * residual
-        value = self._constant + 0.5 * float(gradient @ residual)
+        gradient = np.empty_like(marginals) if out is None else out
+        plain = flat.quadratic(marginals, self._centre, self._precision, gradient)
+        value = self._constant + float(plain)
         for term in self._others:
-            table = self.layout.factor(marginals, term.clique).values
-            error = (term.operator.apply(table) - term.values) / term.stddev
+            error = self._error(term, marginals)
             value += _value(error, term.squared, self._width)
             slope = error if term.squared else _bent(error, self._width) * math.sqrt(2.0)
             _add(self.layout, gradient, term.clique, term.operator.adjoint(slope / term.stddev))
         return value, gradient
+
+    def _error(self, term: _Term, marginals: Vector) -> Vector:
+        """The residuals of a term over their standard deviations."""
+        table = self.layout.factor(marginals, term.clique).values
+        return np.asarray((term.operator.apply(table) - term.values) / term.stddev)
 
     @property
     def expected_at_truth(self) -> float:
@@ -182,11 +200,19 @@ class CustomLoss:
         self._cliques = [tuple(clique) for clique in cliques]
         self._function = function
 
-    def value_and_gradient(self, marginals: Vector) -> tuple[float, Vector]:
+    def value(self, marginals: Vector) -> float:
+        """The function's value."""
+        return self.value_and_gradient(marginals)[0]
+
+    def value_and_gradient(
+        self, marginals: Vector, out: Vector | None = None
+    ) -> tuple[float, Vector]:
         """The function's value, and its gradient in the flat vector."""
         tables = {clique: self.layout.factor(marginals, clique) for clique in self._cliques}
         value, slopes = self._function(tables)
-        gradient = self.layout.pack(slopes.values())
+        packed = self.layout.pack(slopes.values())
+        gradient = packed if out is None else out
+        gradient[:] = packed
         if not math.isfinite(value):
             raise InvalidInput(
                 f"`loss` must return a finite value; got {value}. "

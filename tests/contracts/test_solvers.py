@@ -256,3 +256,39 @@ def test_running_out_of_steps_is_a_status() -> None:
     result = estimate(DOMAIN, measured(CASES[1]), total=TOTAL, max_steps=5)
     assert result.status is Status.OUT_OF_STEPS
     assert "Raise `max_steps`" in result.status.value
+
+
+def test_the_callback_sees_every_point() -> None:
+    """The callback receives statistics whose loss never rises."""
+    seen: list[float] = []
+    result = estimate(
+        DOMAIN, measured(CASES[1]), total=TOTAL, callback=lambda so_far: seen.append(so_far.loss)
+    )
+    assert len(seen) == len(result.statistics.trace)
+    assert seen == sorted(seen, reverse=True)
+    assert seen[-1] == result.statistics.loss
+
+
+def test_unequal_noise_is_worth_respecting() -> None:
+    """Fits that know the noise scales are nearer to the truth than fits that ignore them."""
+    rng, errors = np.random.default_rng(3), {True: 0.0, False: 0.0}
+    for _ in range(10):
+        table = rng.multinomial(500, rng.dirichlet(np.ones(DOMAIN.size)))
+        parts = [
+            (tuple(clique), stddev) for clique, stddev in (("ab", 1.0), ("bc", 30.0), ("ab", 30.0))
+        ]
+        truth = {c: matrix_of(c, block.Identity()) @ table for c, _ in parts}
+        noisy = [(c, truth[c] + rng.normal(size=len(truth[c])) * s, s) for c, s in parts]
+        for knows in errors:
+            given = [Measurement(c, y, stddev=s if knows else 10.0) for c, y, s in noisy]
+            model = estimate(DOMAIN, given, total=500.0).model
+            errors[knows] += sum(
+                float(np.abs(model.project(c).values.reshape(-1) - truth[c]).sum()) for c in truth
+            )
+    assert errors[True] < 0.8 * errors[False]
+
+
+def test_no_measurements_are_refused() -> None:
+    """There is nothing to fit without measurements."""
+    with pytest.raises(InvalidInput, match="`measurements` must not be empty"):
+        estimate(DOMAIN, [])

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from juncture import flat
 from juncture.layout import Vector
 from juncture.solvers.problem import Iterate, Point, Problem
 
@@ -64,24 +65,28 @@ class _Cycle:
     def __init__(self, problem: Problem, start: Point, curvature: float) -> None:
         self.problem = problem
         self.start = start
-        self.potentials, self.own = start.potentials, start.marginals
-        self.log_partition = start.log_partition
-        self.average, self.loss = start.marginals, start.loss
+        self.log_partition, self.loss = start.log_partition, start.loss
         self.weight, self.curvature = 0.0, curvature
         self.intercept = 0.0
+        # Everything is written into vectors of the cycle's own, which a step swaps.
+        self.potentials = start.potentials.copy()
+        self.own, self.average = start.marginals.copy(), start.marginals.copy()
+        self._next = tuple(np.empty_like(start.marginals) for _ in range(3))
+        self._middle, self._slope = (np.empty_like(start.marginals) for _ in range(2))
 
     def step(self) -> bool:
         """One accepted step; False when none is found or the average no longer improves."""
-        problem = self.problem
+        problem, middle, slope = self.problem, self._middle, self._slope
+        potentials, own, average = self._next
         for _ in range(_MAX_TRIES):
             length = _step_length(self.curvature, self.weight)
             share = length / (self.weight + length)
-            middle = _mix(self.average, self.own, share)
-            value, slope = problem.loss.value_and_gradient(middle)
-            potentials = self.potentials - length * slope
-            own, log_partition = problem.marginals(potentials)
-            average = _mix(self.average, own, share)
-            loss, _ = problem.loss.value_and_gradient(average)
+            flat.mix(self.average, self.own, share, middle)
+            value, _ = problem.loss.value_and_gradient(middle, slope)
+            flat.descend(self.potentials, slope, length, potentials)
+            _, log_partition = problem.marginals(potentials, own)
+            flat.mix(self.average, own, share, average)
+            loss = problem.loss.value(average)
             moved = float(slope @ own)
             divergence = -length * moved - problem.total * (log_partition - self.log_partition)
             excess = loss - value - share * (moved - float(slope @ self.own))
@@ -98,8 +103,9 @@ class _Cycle:
         self.intercept += length * (value - float(slope @ middle))
         self.weight += length
         self.curvature *= 0.95
-        self.potentials, self.own, self.log_partition = potentials, own, log_partition
-        self.average, self.loss = average, loss
+        self._next = self.potentials, self.own, self.average
+        self.potentials, self.own, self.average = potentials, own, average
+        self.log_partition, self.loss = log_partition, loss
         return True
 
     def bound(self) -> float:
@@ -120,17 +126,10 @@ def _step_length(curvature: float, weight: float) -> float:
     return (1.0 + math.sqrt(1.0 + 4.0 * curvature * weight)) / (2.0 * curvature)
 
 
-def _mix(left: Vector, right: Vector, share: float) -> Vector:
-    mixed = right - left
-    mixed *= share
-    mixed += left
-    return mixed
-
-
 def _match(problem: Problem, cycle: _Cycle, share: float, steps: int) -> tuple[Point, float]:
     """Move the potentials towards those of the averaged marginals while the loss falls."""
     goal = np.log(np.maximum(cycle.average, _LEAST_MASS))
-    value, _ = problem.loss.value_and_gradient(cycle.own)
+    value = problem.loss.value(cycle.own)
     best = Point(cycle.potentials, cycle.own, cycle.log_partition, value)
     failures = 0
     for _ in range(steps):

@@ -60,17 +60,16 @@ class Problem:
         """Whether the allowed oracle calls are used up."""
         return self._calls.made >= self._calls.allowed
 
-    def marginals(self, potentials: Vector) -> tuple[Vector, float]:
+    def marginals(self, potentials: Vector, out: Vector | None = None) -> tuple[Vector, float]:
         """The marginals and the log-partition function of the potentials."""
         self._calls.made += 1
-        beliefs = self.oracle.marginals(potentials, self.total)
+        beliefs = self.oracle.marginals(potentials, self.total, out=out)
         return beliefs.marginals, beliefs.log_partition
 
     def point(self, potentials: Vector) -> Point:
         """The potentials with what belongs to them."""
         marginals, log_partition = self.marginals(potentials)
-        loss, _ = self.loss.value_and_gradient(marginals)
-        return Point(potentials, marginals, log_partition, loss)
+        return Point(potentials, marginals, log_partition, self.loss.value(marginals))
 
     def lowest(self, slope: Vector, excluded: Vector) -> float:
         """The least that a linear function of the marginals can be: at one record, all mass."""
