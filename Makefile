@@ -29,7 +29,7 @@ lint: setup  ## Style and strict types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy tests bench examples tools
+	$(BIN)/mypy tests bench examples experiments tools
 
 format: setup  ## Rewrite the sources in the project's style.
 	$(BIN)/ruff format .

@@ -1,7 +1,8 @@
 """Time Juncture beside its peer on the same problems, in one run, and print the ratios.
 
 Each figure comes from a process of its own, ours and the peer's alternating, the median of
-`--repeats` rounds. Before a ratio is printed, both sides must have computed the same marginals.
+`--repeats` rounds. Before a ratio is printed, both sides must have computed the same marginals,
+or, where they fit a model, have reached the same loss.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from juncture import Domain, Plan
-from juncture.data.samples import adult_domain
+import numpy as np
+from fit_problems import Array, FitProblem, Setting, counts, gaussian, laplace
+from fit_problems import chain as chain_fit
+
+from juncture import Domain, Measurement, Plan, estimate
+from juncture.data.samples import adult_codes, adult_domain
 
 HERE = Path(__file__).parent
 Report = dict[str, Any]
@@ -187,22 +193,179 @@ def print_planning(repeats: int) -> None:
     print(f"{'how large with one pair more (Adult, 15 triples)':<50}{shown('seconds', taken):>11}")
 
 
-def main() -> None:
-    """Run everything and print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--peer-python", help="the interpreter that has the peer")
-    parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        runner = Runner(Path(folder), options.peer_python)
-        runner.run("ours", "adult-9", "whole")  # compiles, where that has never been done
-        for _ in range(options.repeats):
-            for name, task in dict.fromkeys((line.problem, line.task) for line in LINES):
-                runner.run_all(name, task)
-            runner.run("ours", LARGE.problem, LARGE.task)
+@dataclass(frozen=True)
+class FitLine:
+    """One line of the table of fits; `most_repeats` is how often the peer runs at most."""
+
+    label: str
+    problem: str
+    task: str
+    target: float
+    methods: tuple[str, ...]
+    most_repeats: int = 3
+
+
+# The peer's estimators, the likely best first: each later one has no longer than the best so far.
+METHODS = ("UniversalAcceleratedMethod", "InteriorGradient", "MirrorDescent", "DualAveraging")
+FIT_LINES = (
+    FitLine("Adult, nine triples: process start to 0.5 %", "fit-9", "whole", 10, METHODS),
+    FitLine("Adult, nine triples: once warm", "fit-9", "warm", 3, METHODS[:2]),
+    FitLine("Adult, the paper's 15 triples: process start to 1 %", "fit-15", "whole", 5, METHODS),
+    FitLine("1000 attributes: process start to 1 %", "fit-1000", "whole", 40, METHODS[:1], 1),
+    FitLine("Adult, 15 rounds, each to 1 %", "fit-rounds", "whole", 25, METHODS[:1], 1),
+)
+# How far above the optimum a fit may end.
+SLACK = {"fit-9": 0.005, "fit-15": 0.01, "fit-1000": 0.01, "fit-rounds": 0.01}
+ADULT_RECORDS = 48_842.0
+LAPLACE_STDDEV = 2 * 15 / 1.0 * math.sqrt(2)
+PATIENCE_SECONDS = 300.0
+
+
+def fit_problems() -> Iterator[tuple[str, FitProblem]]:
+    """The problems by name, without their goals."""
+    nine, fifteen = triples(NINE_TRIPLES), triples(PAPER_TRIPLES)
+    yield "fit-9", adult_fit(nine, (9,), 10.0, gaussian)
+    yield "fit-15", adult_fit(fifteen, (15,), LAPLACE_STDDEV, laplace)
+    yield "fit-1000", chain_fit(1000, 10.0)
+    yield "fit-rounds", adult_fit(fifteen, tuple(range(1, 16)), LAPLACE_STDDEV, laplace)
+
+
+def adult_fit(
+    cliques: list[list[str]],
+    rounds: tuple[int, ...],
+    stddev: float,
+    noisy: Callable[[Array, float], Array],
+) -> FitProblem:
+    """Noisy counts of the records of Adult."""
+    columns = dict(zip(adult_domain(), adult_codes().astype(np.int64).T, strict=True))
+    domain = {name: size for name, size in adult_domain().items() if name != "education"}
+    exact = np.concatenate([counts(columns, domain, clique) for clique in cliques])
+    named = tuple(tuple(clique) for clique in cliques)
+    return FitProblem(Setting(domain, named, stddev, ADULT_RECORDS, rounds), noisy(exact, stddev))
+
+
+def optima(problem: FitProblem) -> list[float]:
+    """The least loss of every round, by a long fit of ours."""
+    setting, model, losses = problem.setting, None, []
+    given = [Measurement(c, table, stddev=setting.stddev) for c, table in problem.tables.items()]
+    for n_measured in setting.rounds:
+        found = estimate(
+            Domain(setting.domain),
+            given[:n_measured],
+            total=setting.total,
+            start=model,
+            tolerance=1e-5,
+        )
+        model = found.model
+        losses.append(found.statistics.loss)
+    return losses
+
+
+class FitRunner:
+    """Fits problems on both sides, each time in a fresh process; remembers the seconds."""
+
+    def __init__(self, folder: Path, peer_python: str | None) -> None:
+        self.folder = folder
+        self.peer_python = peer_python
+        self.goals: dict[str, list[float]] = {}
+        self.seconds: dict[tuple[str, FitLine], list[float]] = {}
+        for name, problem in fit_problems():
+            print(f"{name}, the optimum ...", file=sys.stderr)
+            self.goals[name] = [loss * (1 + SLACK[name]) for loss in optima(problem)]
+            problem.with_goals(self.goals[name]).save(folder / f"{name}.npz")
+
+    def run_all(self, line: FitLine, repeat: int) -> None:
+        """One more fit of ours, and one of each of the peer's estimators still in the race."""
+        self.run("ours", line, PATIENCE_SECONDS)
+        if self.peer_python is None or repeat >= line.most_repeats:
+            return
+        methods = [m for m in line.methods if repeat == 0 or math.isfinite(self.median(m, line))]
+        for method in methods:
+            best = min(self.median(m, line) for m in line.methods)
+            limit = best if line.task == "whole" else math.inf
+            self.run(method, line, min(PATIENCE_SECONDS, 1.5 * limit))
+
+    def run(self, side: str, line: FitLine, limit: float) -> None:
+        """One more figure, infinite where the limit is reached."""
+        print(f"{line.problem}, {line.task}, {side} ...", file=sys.stderr)
+        command = [sys.executable, str(HERE / "fit_ours.py")]
+        if side != "ours":
+            command = [str(self.peer_python), str(HERE / "fit_peer.py"), "--method", side]
+        command += [line.task, str(self.folder / f"{line.problem}.npz")]
+        seconds = math.inf
+        try:
+            done = subprocess.run(
+                command, check=True, stdout=subprocess.PIPE, text=True, timeout=limit
+            )
+        except subprocess.TimeoutExpired:
+            pass
+        else:
+            report: Report = json.loads(done.stdout.strip().splitlines()[-1])
+            self.check(line, report["losses"])
+            seconds = float(report["seconds"])
+        self.seconds.setdefault((side, line), []).append(seconds)
+
+    def check(self, line: FitLine, losses: list[float]) -> None:
+        """Every round must have reached its goal."""
+        pairs = zip(losses, self.goals[line.problem], strict=True)
+        if not all(loss <= goal * (1 + 1e-9) for loss, goal in pairs):
+            raise SystemExit(f"{line.problem}: a goal was not reached; the timings mean nothing")
+
+    def median(self, side: str, line: FitLine) -> float:
+        """The median of a side's seconds, infinite where there are none."""
+        return statistics.median(self.seconds.get((side, line), [math.inf]))
+
+
+def print_fits(runner: FitRunner) -> None:
+    """The table of fits, each beside the peer's best estimator."""
+    heads = ("ours", "peer", "ratio", "target")
+    print(f"\n{'ratio = peer / ours':<52}" + "".join(f"{head:>11}" for head in heads))
+    for line in FIT_LINES:
+        ours = runner.median("ours", line)
+        method = min(line.methods, key=lambda method: runner.median(method, line))
+        peer, sign = runner.median(method, line), ""
+        if math.isinf(peer):
+            peer, sign, method = PATIENCE_SECONDS, ">", "none in time"
+        cells = [shown("seconds", ours), sign + shown("seconds", peer)]
+        cells += [f"{sign}{peer / ours:.1f}"]
+        cells += [f"{line.target:g}" + ("" if peer / ours >= line.target else " missed")]
+        print(f"{line.label:<52}" + "".join(f"{cell:>11}" for cell in cells) + f"  {method}")
+
+
+def compare_oracles(folder: Path, options: argparse.Namespace) -> None:
+    """The tables of single iterations."""
+    runner = Runner(folder, options.peer_python)
+    runner.run("ours", "adult-9", "whole")  # compiles, where that has never been done
+    for _ in range(options.repeats):
+        for name, task in dict.fromkeys((line.problem, line.task) for line in LINES):
+            runner.run_all(name, task)
+        runner.run("ours", LARGE.problem, LARGE.task)
     print_comparison(runner)
     print_growth(runner)
     print_planning(options.repeats)
+
+
+def compare_fits(folder: Path, options: argparse.Namespace) -> None:
+    """The table of fits."""
+    runner = FitRunner(folder, options.peer_python)
+    for repeat in range(options.repeats):
+        for line in FIT_LINES:
+            runner.run_all(line, repeat)
+    print_fits(runner)
+
+
+def main() -> None:
+    """Run everything asked for and print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--peer-python", help="the interpreter that has the peer")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
+    parser.add_argument("--only", choices=["oracle", "fit", "all"], default="all")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.only in ("oracle", "all"):
+            compare_oracles(Path(folder), options)
+        if options.only in ("fit", "all"):
+            compare_fits(Path(folder), options)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from juncture.model import Model
 from juncture.oracles.propagation import Propagation
 from juncture.plan import Plan
 from juncture.query import Kron, Scaled, Stack
+from juncture.solvers.stop_at_noise import StopAtNoise
 
 __all__ = [
     "AllRanges",
@@ -56,6 +57,7 @@ __all__ = [
     "Scaled",
     "Stack",
     "Status",
+    "StopAtNoise",
     "Subset",
     "Total",
     "UnknownAttribute",

@@ -35,6 +35,7 @@ class Status(Enum):
 
     CERTIFIED = "The certified gap to the optimum is below the tolerance."
     STALLED = "Further steps hardly lower the loss. Lower `tolerance` to go on."
+    AT_NOISE = "Fitting further would only fit the noise."
     OUT_OF_STEPS = "All allowed steps are used up. Raise `max_steps` to go on."
 
 
@@ -141,7 +142,7 @@ class _Fit:
     def run(self, potentials: Vector) -> Estimate:
         """The best point of all, with the status that ended the loop."""
         iterates = self.solver.iterates(self.problem, potentials)
-        best, status = next(iterates).point, Status.OUT_OF_STEPS
+        best, status = next(iterates).point, Status.AT_NOISE
         for iterate in iterates:
             best = min(best, iterate.point, key=lambda point: point.loss)
             self.bound = max(self.bound, iterate.bound)

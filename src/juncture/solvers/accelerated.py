@@ -24,7 +24,7 @@ from juncture.layout import Vector
 from juncture.solvers.problem import Iterate, Point, Problem
 
 # Below this mass a cell's logarithm says nothing any more.
-_LEAST_MASS = 1e-300
+LEAST_MASS = 1e-300
 _RELATIVE_ROUNDING = 1e-12
 # Doublings of the curvature within one step.
 _MAX_TRIES = 40
@@ -48,7 +48,7 @@ class Accelerated:
         while True:
             last_call, improving = problem.calls + length, True
             while improving and problem.calls < last_call and not problem.exhausted:
-                cycle = _Cycle(problem, best, curvature)
+                cycle = Cycle(problem, best, curvature)
                 while problem.calls < last_call and not problem.exhausted and cycle.step():
                     pass
                 matched, share = _match(problem, cycle, max(share, 0.1), self.matching_steps)
@@ -59,7 +59,7 @@ class Accelerated:
             length *= self.growth
 
 
-class _Cycle:
+class Cycle:
     """One run of the accelerated scheme from a point."""
 
     def __init__(self, problem: Problem, start: Point, curvature: float) -> None:
@@ -74,12 +74,17 @@ class _Cycle:
         self._next = tuple(np.empty_like(start.marginals) for _ in range(3))
         self._middle, self._slope = (np.empty_like(start.marginals) for _ in range(2))
 
-    def step(self) -> bool:
-        """One accepted step; False when none is found or the average no longer improves."""
+    def step(self, most: float = math.inf) -> bool:
+        """One accepted step, no longer than `most`.
+
+        False when nothing is left to go, none is found or the average no longer improves.
+        """
+        if most <= 0.0:
+            return False
         problem, middle, slope = self.problem, self._middle, self._slope
         potentials, own, average = self._next
         for _ in range(_MAX_TRIES):
-            length = _step_length(self.curvature, self.weight)
+            length = min(most, _step_length(self.curvature, self.weight))
             share = length / (self.weight + length)
             flat.mix(self.average, self.own, share, middle)
             value, _ = problem.loss.value_and_gradient(middle, slope)
@@ -126,14 +131,14 @@ def _step_length(curvature: float, weight: float) -> float:
     return (1.0 + math.sqrt(1.0 + 4.0 * curvature * weight)) / (2.0 * curvature)
 
 
-def _match(problem: Problem, cycle: _Cycle, share: float, steps: int) -> tuple[Point, float]:
+def _match(problem: Problem, cycle: Cycle, share: float, steps: int) -> tuple[Point, float]:
     """Move the potentials towards those of the averaged marginals while the loss falls."""
-    goal = np.log(np.maximum(cycle.average, _LEAST_MASS))
+    goal = np.log(np.maximum(cycle.average, LEAST_MASS))
     value = problem.loss.value(cycle.own)
     best = Point(cycle.potentials, cycle.own, cycle.log_partition, value)
     failures = 0
     for _ in range(steps):
-        lag = goal - np.log(np.maximum(best.marginals, _LEAST_MASS))
+        lag = goal - np.log(np.maximum(best.marginals, LEAST_MASS))
         tried = problem.point(best.potentials + share * lag)
         if tried.loss < best.loss:
             best, share = tried, share * 1.3
