@@ -1,6 +1,6 @@
-"""A short tour: count, add simulated noise, plan, and ask a model for exact marginals.
+"""A short tour: count, add simulated noise, plan, fit a model, and ask it.
 
-Run it with `make demo`. Nothing is fitted yet: the model at the end has random potentials.
+Run it with `make demo`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture import Domain, Factor, Plan, Propagation
+from juncture import Domain, Factor, Measurement, Plan, Propagation, StopAtNoise, estimate
 from juncture.data.samples import adult_codes, adult_domain
+from juncture.solvers.accelerated import Accelerated
 
 CLIQUES = [
     ("race", "sex", "income>50K"),
@@ -28,13 +29,14 @@ def main() -> None:
     domain, codes, rng = Domain(adult_domain()), adult_codes(), np.random.default_rng(0)
     print(f"1. The table: {len(codes):,} records of Adult, {len(domain)} attributes.\n")
     print(f"2. Measured: {len(CLIQUES)} marginals, simulated Gaussian noise of {STDDEV:g} a cell.")
-    for clique in CLIQUES:
-        show_measurement(exact_counts(domain, codes, clique), rng)
+    truth = [exact_counts(domain, codes, clique) for clique in CLIQUES]
+    measurements = [measured(exact, rng) for exact in truth]
     print("\n3. The plan, made before any table exists:\n")
     plan = Plan.build(domain, CLIQUES)
     print(plan)
     candidate = ("age", "education-num")
     print(f"\n   With {candidate} as well it would have {plan.cells_with(candidate):,} cells.\n")
+    show_fit(domain, truth, measurements)
     show_model(plan, rng)
 
 
@@ -46,12 +48,42 @@ def exact_counts(domain: Domain, codes: NDArray[np.uint8], clique: tuple[str, ..
     return Factor(part, np.bincount(cells, minlength=part.size).reshape(part.shape))
 
 
-def show_measurement(exact: Factor, rng: np.random.Generator) -> None:
+def measured(exact: Factor, rng: np.random.Generator) -> Measurement:
     """Add noise to the counts and print the first few of both."""
     noisy = exact + Factor.random(exact.domain, rng) * STDDEV
     pairs = zip(exact.values.ravel()[:4], noisy.values.ravel()[:4], strict=True)
     cells = "  ".join(f"{count:,.0f} -> {seen:,.1f}" for count, seen in pairs)
     print(f"   {', '.join(exact.domain):<40} {cells}  ...")
+    return Measurement(exact.domain, noisy.values, stddev=STDDEV)
+
+
+def show_fit(domain: Domain, truth: list[Factor], measurements: list[Measurement]) -> None:
+    """Fit to the end and to the noise, and compare both with the measurements themselves."""
+    print("4. The model of maximum entropy that fits the noisy counts best:\n")
+    raw = [
+        Factor(f.domain, m.values.reshape(f.domain.shape))
+        for f, m in zip(truth, measurements, strict=True)
+    ]
+    print(f"   {'as measured':<22} error {error(truth, raw):8,.0f} records")
+    for label, solver in (
+        ("fitted to the end", Accelerated()),
+        ("stopped at the noise", StopAtNoise()),
+    ):
+        result = estimate(domain, measurements, solver=solver)
+        answers = [result.model.project(factor.domain) for factor in truth]
+        statistics = result.statistics
+        print(
+            f"   {label:<22} error {error(truth, answers):8,.0f} records, "
+            f"{statistics.oracle_calls} steps, {statistics.seconds:.2f} s, "
+            f"loss {statistics.loss:,.0f}, certified optimum above {statistics.lower_bound:,.0f}"
+        )
+    print(f"   estimated total        {result.model.total:,.0f} records\n")
+
+
+def error(truth: list[Factor], answers: list[Factor]) -> float:
+    """The mean over the marginals of the sum of absolute errors."""
+    pairs = zip(truth, answers, strict=True)
+    return float(np.mean([np.abs(a.values - b.values).sum() for a, b in pairs]))
 
 
 def show_model(plan: Plan, rng: np.random.Generator) -> None:
@@ -66,7 +98,7 @@ def show_model(plan: Plan, rng: np.random.Generator) -> None:
     again = time.perf_counter() - began
     table = oracle.layout.factor(beliefs.marginals, ("race", "sex", "income>50K"))
     peak = oracle.maximum(potentials)
-    print("4. A model with random potentials on those cliques:\n")
+    print("5. The engine alone, on random potentials:\n")
     once = " (the kernels were compiled, once for all structures)" if prepared > 2 else ""
     print(f"   exact marginals after {prepared:.2f} s{once}, and again in {again * 1e3:.2f} ms")
     print(f"   log-partition function {beliefs.log_partition:.6f}")

@@ -15,7 +15,7 @@ from juncture.domain import Clique, Domain
 from juncture.errors import InvalidInput
 from juncture.factor import Factor
 from juncture.layout import Layout, Vector
-from juncture.loss import FitLoss, Kind
+from juncture.loss import CustomLoss, FitLoss, Function, Kind, Loss
 from juncture.measurement import Measurement
 from juncture.model import Model
 from juncture.oracles.propagation import Propagation
@@ -71,7 +71,7 @@ def estimate(
     measurements: Iterable[Measurement],
     *,
     total: float | None = None,
-    loss: str = Kind.L2,
+    loss: str | Function = Kind.L2,
     solver: Solver | None = None,
     constraints: Constraints = _NO_CONSTRAINTS,
     start: Model | None = None,
@@ -83,7 +83,8 @@ def estimate(
 
     - `total`: the number of records; estimated from the measurements when not given.
     - `loss`: "l2" for squared residuals over their variances, "l1" for absolute residuals over
-      their scales, "likelihood" for the one that suits each measurement's noise.
+      their scales, "likelihood" for the one that suits each measurement's noise; or a convex
+      function of the measured cliques' marginals that returns its value and gradient.
     - `solver`: by default the accelerated one, on rounded-off losses where they have kinks.
     - `constraints`: for some cliques, a table that is true where a cell is impossible.
     - `start`: a model to begin from, of whatever structure.
@@ -96,12 +97,18 @@ def estimate(
         raise InvalidInput("`measurements` must not be empty; got none. Measure something first.")
     cliques = [*(m.clique for m in given), *constraints, *(start.cliques if start else ())]
     oracle = Propagation(Plan.build(domain, cliques))
-    fit = FitLoss(oracle.layout, given, loss)
+    fit = _loss(oracle.layout, given, loss)
     mass = max(1.0, estimate_total(domain, given).total) if total is None else total
     problem = Problem(oracle, fit, mass, Calls(max_steps))
     potentials = _started(oracle.layout, start) + _excluded(oracle.layout, constraints)
     chosen = solver or (Accelerated() if fit.smooth else Smoothed())
     return _Fit(problem, chosen, tolerance, callback or _ignore).run(potentials)
+
+
+def _loss(layout: Layout, measurements: list[Measurement], loss: str | Function) -> Loss:
+    if callable(loss):
+        return CustomLoss(layout, [m.clique for m in measurements], loss)
+    return FitLoss(layout, measurements, loss)
 
 
 def _started(layout: Layout, start: Model | None) -> Vector:

@@ -52,7 +52,7 @@ class Loss(Protocol):
         """Both at once; the gradient goes to `out`, or to a new vector."""
 
 
-class _Term(NamedTuple):
+class Term(NamedTuple):
     """A measurement bound to a layout."""
 
     clique: Clique
@@ -60,6 +60,7 @@ class _Term(NamedTuple):
     values: Vector
     stddev: Vector
     squared: bool
+    gaussian: bool
     plain: bool
     """Squared, and each cell counted: part of the one quadratic."""
 
@@ -80,13 +81,23 @@ class FitLoss:
         self, layout: Layout, measurements: Sequence[Measurement], kind: str = Kind.LIKELIHOOD
     ) -> None:
         self.layout = layout
-        self.terms = [_term(layout, m, _checked(kind)) for m in measurements]
-        self.smooth = all(term.squared for term in self.terms)
-        self._others = [term for term in self.terms if not term.plain]
-        self._precision, self._centre, self._constant = _quadratic(
-            layout, [term for term in self.terms if term.plain]
-        )
         self._width = 0.0
+        self._take([_term(layout, m, _checked(kind)) for m in measurements])
+
+    def _take(self, terms: list[Term]) -> None:
+        self.terms = terms
+        self.smooth = all(term.squared for term in terms)
+        self._others = [term for term in terms if not term.plain]
+        self._precision, self._centre, self._constant = _quadratic(
+            self.layout, [term for term in terms if term.plain]
+        )
+
+    def shifted(self, shifts: Iterable[Vector]) -> FitLoss:
+        """The same loss with the measured values moved, measurement by measurement."""
+        other = copy(self)
+        pairs = zip(self.terms, shifts, strict=True)
+        other._take([term._replace(values=term.values + shift) for term, shift in pairs])
+        return other
 
     def smoothed(self, width: float) -> FitLoss:
         """A smooth loss below this one: absolute values are rounded off within the width.
@@ -118,7 +129,7 @@ class FitLoss:
             _add(self.layout, gradient, term.clique, term.operator.adjoint(slope / term.stddev))
         return value, gradient
 
-    def _error(self, term: _Term, marginals: Vector) -> Vector:
+    def _error(self, term: Term, marginals: Vector) -> Vector:
         """The residuals of a term over their standard deviations."""
         table = self.layout.factor(marginals, term.clique).values
         return np.asarray((term.operator.apply(table) - term.values) / term.stddev)
@@ -139,16 +150,16 @@ def _checked(kind: str) -> Kind:
         ) from None
 
 
-def _term(layout: Layout, measurement: Measurement, kind: Kind) -> _Term:
+def _term(layout: Layout, measurement: Measurement, kind: Kind) -> Term:
     gaussian = measurement.noise is Noise.GAUSSIAN
     squared = kind is Kind.L2 or (kind is Kind.LIKELIHOOD and gaussian)
     operator = measurement.operator(layout.domain)
     stddev = np.broadcast_to(measurement.stddev, measurement.values.shape)
     plain = squared and isinstance(measurement.query, Identity)
-    return _Term(measurement.clique, operator, measurement.values, stddev, squared, plain)
+    return Term(measurement.clique, operator, measurement.values, stddev, squared, gaussian, plain)
 
 
-def _quadratic(layout: Layout, terms: Iterable[_Term]) -> tuple[Vector, Vector, float]:
+def _quadratic(layout: Layout, terms: Iterable[Term]) -> tuple[Vector, Vector, float]:
     """Precision, centre and constant of the sum of plain squared terms."""
     precision, pull, constant = layout.zeros(), layout.zeros(), 0.0
     for term in terms:

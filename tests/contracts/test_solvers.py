@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,17 +13,23 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog, minimize, nnls
 
 from juncture import block
+from juncture.data.samples import adult_codes, adult_domain
 from juncture.domain import Domain
 from juncture.errors import InvalidInput
 from juncture.estimation import Estimate, Status, estimate
+from juncture.factor import Factor
+from juncture.loss import FitLoss
 from juncture.measurement import Measurement
+from juncture.oracles.propagation import Propagation
+from juncture.plan import Plan
 from juncture.query import Kron, Query, bind
 from juncture.solvers.accelerated import Accelerated
-from juncture.solvers.dual_averaging import DualAveraging
+from juncture.solvers.dual_averaging import DualAveraging, clique_constant, record_constant
 from juncture.solvers.interior_gradient import InteriorGradient
 from juncture.solvers.mirror_descent import MirrorDescent
 from juncture.solvers.problem import Solver
 from juncture.solvers.smoothed import Smoothed
+from juncture.solvers.stop_at_noise import StopAtNoise
 
 Array = NDArray[np.float64]
 TOTAL = 200.0
@@ -62,6 +69,13 @@ CASES = [
         ((("c", "a"), block.Matrix(np.random.default_rng(5).normal(size=(7, 9)))), *plain("ab")),
         (2.0, 2.0),
     ),
+]
+ADULT_CLIQUES = [
+    ("age", "sex"),
+    ("sex", "hours-per-week"),
+    ("age", "education-num"),
+    ("occupation", "relationship", "sex"),
+    ("occupation", "education-num"),
 ]
 LAPLACE = [
     Case("chain", plain("ab", "bc", "cd"), (3.0, 3.0, 3.0)),
@@ -292,3 +306,96 @@ def test_no_measurements_are_refused() -> None:
     """There is nothing to fit without measurements."""
     with pytest.raises(InvalidInput, match="`measurements` must not be empty"):
         estimate(DOMAIN, [])
+
+
+def test_a_custom_loss_is_fitted() -> None:
+    """The squared loss written as a function of factors gives the built-in one's model."""
+    given = measured(CASES[0])
+
+    def squares(marginals: Any) -> tuple[float, Any]:
+        errors = {
+            m.clique: marginals[m.clique]
+            - Factor(DOMAIN.project(m.clique), m.values.reshape(DOMAIN.project(m.clique).shape))
+            for m in given
+        }
+        return (
+            sum(float((error * error).sum()) / 18.0 for error in errors.values()),
+            {clique: error / 9.0 for clique, error in errors.items()},
+        )
+
+    ours = estimate(DOMAIN, given, total=TOTAL, tolerance=1e-8)
+    custom = estimate(DOMAIN, given, total=TOTAL, tolerance=1e-8, loss=squares)
+    assert custom.statistics.loss == pytest.approx(ours.statistics.loss, rel=1e-6)
+
+
+def test_the_constants_bound_the_curvature() -> None:
+    """Both constants of dual averaging are at least the loss's curvature in their geometry."""
+    for case in CASES:
+        given = measured(case)
+        oracle = Propagation(Plan.build(DOMAIN, [m.clique for m in given]))
+        loss = FitLoss(oracle.layout, given, "l2")
+        rows = np.vstack([matrix_of(m.clique, m.query) / m.stddev for m in given])
+        assert record_constant(loss) >= (rows**2).sum(axis=0).max() * (1 - 1e-12)
+        for node in oracle.plan.nodes:
+            hosted = [m for m in given if DOMAIN.canonical(m.clique) in node.measured]
+            if hosted:
+                part = np.vstack([matrix_of(m.clique, m.query) / m.stddev for m in hosted])
+                inside = DOMAIN.size_of(node.clique) / DOMAIN.size
+                exact = np.linalg.norm(part, 2) ** 2 * inside
+                assert clique_constant(loss, oracle.plan) >= exact * (1 - 1e-9)
+
+
+def test_the_model_has_maximum_entropy() -> None:
+    """Among all tables with the fitted marginals, none has more entropy (SLSQP on the table)."""
+    model = estimate(DOMAIN, measured(CASES[1]), total=TOTAL, solver=StopAtNoise()).model
+    rows = np.vstack([matrix_of(c, block.Identity()) for c in model.cliques])
+    goal = np.concatenate([model.project(c).values.reshape(-1) for c in model.cliques]) / TOTAL
+    independent = np.linalg.svd(rows)[2][: np.linalg.matrix_rank(rows)]
+    fixed = independent @ np.linalg.lstsq(rows, goal, rcond=None)[0]
+
+    def negative_entropy(p: Array) -> tuple[float, Array]:
+        safe = np.maximum(p, 1e-12)
+        return float(safe @ np.log(safe)), np.log(safe) + 1.0
+
+    found = minimize(
+        negative_entropy, np.full(DOMAIN.size, 1 / DOMAIN.size), jac=True, method="SLSQP",
+        bounds=[(0, 1)] * DOMAIN.size,
+        constraints={"type": "eq", "fun": lambda p: independent @ p - fixed,
+                     "jac": lambda _: independent},
+        options={"maxiter": 1000, "ftol": 1e-12},
+    )  # fmt: skip
+    assert model.entropy == pytest.approx(-found.fun, abs=1e-4)
+
+
+def test_multiplicative_weights_reach_the_same_solution() -> None:
+    """The paper's update of the full table, iterated, ends at our marginals."""
+    given = measured(CASES[0])
+    rows = np.vstack([matrix_of(m.clique, m.query) / m.stddev for m in given])
+    goal = np.concatenate([m.values / m.stddev for m in given])
+    table = np.full(DOMAIN.size, TOTAL / DOMAIN.size)
+    for _ in range(60_000):
+        table = table * np.exp(rows.T @ (goal - rows @ table) / (2 * TOTAL))
+        table *= TOTAL / table.sum()
+    model = estimate(DOMAIN, given, total=TOTAL, tolerance=1e-9).model
+    for m in given:
+        expected = matrix_of(m.clique, m.query) @ table
+        found = m.operator(DOMAIN).apply(model.project(m.clique).values)
+        np.testing.assert_allclose(found, expected, atol=0.02)
+
+
+def test_stopping_at_the_noise_is_nearer_to_the_truth() -> None:
+    """On Adult with Laplace noise of scale 30, the early end is nearer to the truth, by far."""
+    domain, codes = Domain(adult_domain()), adult_codes()
+    rng, given, truth = np.random.default_rng(0), [], {}
+    for clique in ADULT_CLIQUES:
+        part = domain.project(clique)
+        cells = np.ravel_multi_index([codes[:, domain.positions[n]] for n in clique], part.shape)
+        truth[clique] = np.bincount(cells, minlength=part.size)
+        noisy = truth[clique] + rng.laplace(0, 30, part.size)
+        given.append(Measurement(clique, noisy, stddev=30 * 2**0.5, noise="laplace"))
+    errors = []
+    for solver in (StopAtNoise(), Accelerated()):
+        model = estimate(domain, given, total=48_842.0, solver=solver).model
+        found = {c: model.project(c).values.reshape(-1) for c in truth}
+        errors.append(sum(float(np.abs(found[c] - truth[c]).sum()) for c in truth))
+    assert errors[0] < 0.95 * errors[1]

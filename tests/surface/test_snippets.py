@@ -25,7 +25,7 @@ def test_readme_snippets_run(capsys: pytest.CaptureFixture[str]) -> None:
     for block in blocks:
         exec(block, names)
     printed = capsys.readouterr().out
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     assert "junction tree" in printed
     assert "Its largest clique is (x0, x1," in printed
 

@@ -1,18 +1,18 @@
 """Fitting that stops where going on would only fit the noise.
 
-With every step the loss falls, but from some point on the distance to the truth rises again. The
-accelerated scheme from the uniform start has a natural clock, its accumulated weight: after
-weight S the potentials are minus S times an average gradient, so the noise of a count with
-standard deviation s has moved its own potential by about S / s. On data sets of very different
-size and shape, and over noise scales that differ thirtyfold, the averaged marginals are nearest
-to the truth when that is a little above one nat (`experiments/stop_at_noise.py` prints the
-table). So the rule needs no held-out data, no second fit and no constant of the problem: stop when
-the noise amounts to `nats`, then move the potentials to those of the averaged marginals.
+With every step the loss falls, but from some point on the distance to the truth rises again,
+the sooner the more the measurements overlap. Where that is can be found without the truth and
+without spending privacy, by splitting the noise. If z is fresh noise of the same variance as that
+of the measured values y, then y + a z and y - z / a are two measurements with uncorrelated noise:
+fit the one and judge by the other. The accelerated scheme from the uniform start has a natural
+clock, its accumulated weight; the weight at which the judge was most content, on average over a
+few draws of z, is where the fit of y itself shall end. Its averaged marginals are then matched by
+potentials. `experiments/stop_at_noise.py` shows how near this comes to the best point.
 """
 
 from __future__ import annotations
 
-import math
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,9 +20,12 @@ import numpy as np
 
 from juncture.errors import InvalidInput
 from juncture.layout import Vector
-from juncture.loss import FitLoss
+from juncture.loss import FitLoss, Term
 from juncture.solvers.accelerated import LEAST_MASS, Cycle
 from juncture.solvers.problem import Iterate, Point, Problem
+
+# A judged run goes on until its weight is this many times that of the best point so far.
+_BEYOND = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,29 +36,55 @@ class StopAtNoise:
     given: its clock counts from there.
     """
 
-    nats: float = 1.4
-    """How far noise may move a potential."""
+    draws: int = 2
+    """How often the noise is split anew."""
+    division: float = 0.7
+    """How the noise is split: the part that is fitted has 1 + division**2 times the variance."""
+    run_calls: int = 250
+    """The most oracle calls of one run."""
     matching_steps: int = 60
     matching_accuracy: float = 1e-3
-    """Matching ends when the marginals' total variation distance to their goal is below this."""
+    """Matching ends when the mean total variation distance to the goal is below this."""
+    seed: int = 0
     patience: int = 1
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
         """The uniform start, then the one point where fitting shall end."""
+        loss = _made_of_measurements(problem)
         uniform = np.where(np.isneginf(potentials), -np.inf, 0.0)
         start = problem.point(uniform)
         yield Iterate(start)
-        limit = self.nats / noise_rate(problem.loss)
+        rng = _generator(self.seed, loss)
+        curves = [self._judged(problem, loss, start, rng) for _ in range(self.draws)]
+        limit = _best_weight(curves)
         cycle = Cycle(problem, start, 1.0 / problem.total)
         while not problem.exhausted and cycle.step(most=limit - cycle.weight):
             pass
         yield Iterate(self._matched(problem, cycle), cycle.bound())
 
+    def _judged(
+        self, problem: Problem, loss: FitLoss, start: Point, rng: np.random.Generator
+    ) -> list[tuple[float, float]]:
+        """Weight and judgement along a run on one half of the split noise."""
+        fresh = [_fresh_noise(term, rng) for term in loss.terms]
+        fitted = problem.with_loss(loss.shifted(self.division * noise for noise in fresh))
+        judge = loss.shifted(-noise / self.division for noise in fresh)
+        own = start._replace(loss=fitted.loss.value(start.marginals))
+        cycle, last = Cycle(fitted, own, 1.0 / problem.total), problem.calls + self.run_calls
+        curve: list[tuple[float, float]] = []
+        best = (0.0, judge.value(start.marginals))
+        while problem.calls < last and not problem.exhausted and cycle.step():
+            curve.append((cycle.weight, judge.value(cycle.average)))
+            best = min(best, curve[-1], key=lambda pair: pair[1])
+            if best[0] > 0.0 and cycle.weight > _BEYOND * best[0]:
+                break
+        return curve or [best]
+
     def _matched(self, problem: Problem, cycle: Cycle) -> Point:
         """The potentials whose marginals are the cycle's average, by iterative scaling."""
         goal, share = cycle.average, 0.1
         logs = np.log(np.maximum(goal, LEAST_MASS))
-        best = problem.point(cycle.potentials)
+        best = problem.point(cycle.potentials.copy())
         least = _distance(problem, best.marginals, goal)
         for _ in range(self.matching_steps):
             if problem.exhausted or least < self.matching_accuracy:
@@ -70,14 +99,41 @@ class StopAtNoise:
         return best
 
 
-def noise_rate(loss: object) -> float:
-    """How many nats of noise a unit of weight gives a potential, on the average measurement."""
-    if not isinstance(loss, FitLoss):
+def _made_of_measurements(problem: Problem) -> FitLoss:
+    if not isinstance(problem.loss, FitLoss) or not problem.loss.smooth:
         raise InvalidInput(
-            "`loss` must be made of measurements, whose noise is known; got another kind. "
+            "`loss` must be 'l2' to stop at the noise; got another kind. "
             "Use the default solver for it."
         )
-    return math.sqrt(sum(term.heaviest_record for term in loss.terms) / len(loss.terms))
+    return problem.loss
+
+
+def _generator(seed: int, loss: FitLoss) -> np.random.Generator:
+    """A generator that depends on the measured values too.
+
+    A seed alone could repeat the very noise that a simulation with the same seed has added.
+    """
+    digest = hashlib.sha256(b"".join(term.values.tobytes() for term in loss.terms)).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:8])])
+
+
+def _fresh_noise(term: Term, rng: np.random.Generator) -> Vector:
+    """Noise of the kind and scale of a measurement."""
+    if term.gaussian:
+        return np.asarray(rng.normal(size=len(term.values)) * term.stddev)
+    return np.asarray(rng.laplace(size=len(term.values)) * term.stddev / np.sqrt(2.0))
+
+
+def _best_weight(curves: list[list[tuple[float, float]]]) -> float:
+    """The weight with the least judgement on average, over the range that all runs reached."""
+    lowest = max(curve[0][0] for curve in curves)
+    highest = min(curve[-1][0] for curve in curves)
+    grid = np.geomspace(max(lowest, 1e-300), max(highest, lowest, 1e-300), 400)
+    mean = np.zeros(len(grid))
+    for curve in curves:
+        weights, judgements = np.array(curve).T
+        mean += np.interp(grid, weights, judgements)
+    return float(grid[np.argmin(mean)])
 
 
 def _distance(problem: Problem, left: Vector, right: Vector) -> float:
