@@ -85,11 +85,11 @@ class Domain(Mapping[str, int]):
 
     def size_of(self, clique: Iterable[str]) -> int:
         """The number of cells of a table over the clique, exactly."""
-        return math.prod(self[name] for name in _distinct(_names(clique)))
+        return math.prod(self[name] for name in _distinct(names_of(clique)))
 
     def canonical(self, clique: Iterable[str]) -> Clique:
         """The clique's attributes in the domain's order; refuses unknown and repeated names."""
-        names = _names(clique)
+        names = names_of(clique)
         for name in names:
             if name not in self._sizes:
                 raise self._unknown(name)
@@ -97,7 +97,7 @@ class Domain(Mapping[str, int]):
 
     def project(self, attributes: Iterable[str]) -> Domain:
         """The domain of these attributes alone, in the order given."""
-        return Domain([(name, self[name]) for name in _names(attributes)])
+        return Domain([(name, self[name]) for name in names_of(attributes)])
 
     def without(self, attributes: Iterable[str]) -> Domain:
         """The domain of all other attributes, in this domain's order."""
@@ -122,7 +122,7 @@ class Domain(Mapping[str, int]):
         )
 
 
-def _names(attributes: Iterable[str]) -> Clique:
+def names_of(attributes: Iterable[str]) -> Clique:
     """The names as a tuple; a bare string is refused, for it would fall apart into letters."""
     if isinstance(attributes, str):
         raise InvalidInput(

@@ -93,6 +93,10 @@ def estimate(
     - `callback`: called with the statistics so far each time the solver has a point to show.
     """
     given = list(measurements)
+    if max_steps < 1:
+        raise InvalidInput(
+            f"`max_steps` must be at least 1; got {max_steps}. Each step is one oracle call."
+        )
     if not given:
         raise InvalidInput("`measurements` must not be empty; got none. Measure something first.")
     cliques = [*(m.clique for m in given), *constraints, *(start.cliques if start else ())]

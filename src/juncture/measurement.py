@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from juncture.block import Identity
-from juncture.domain import Clique, Domain
+from juncture.domain import Clique, Domain, names_of
 from juncture.errors import InvalidInput
 from juncture.query import Operator, Query, bind
 
@@ -53,7 +53,7 @@ class Measurement:
         noise: str = Noise.GAUSSIAN,
     ) -> None:
         answers = np.asarray(values, dtype=np.float64).reshape(-1)
-        object.__setattr__(self, "clique", _names(clique))
+        object.__setattr__(self, "clique", names_of(clique))
         object.__setattr__(self, "values", _finite(answers))
         object.__setattr__(self, "stddev", _positive(stddev, len(answers)))
         object.__setattr__(self, "query", Identity() if query is None else query)
@@ -74,15 +74,6 @@ class Measurement:
                 f"on {self.clique}; got {self.n_rows}. Check the order and the sizes."
             )
         return operator
-
-
-def _names(clique: Iterable[str]) -> Clique:
-    if isinstance(clique, str):
-        raise InvalidInput(
-            f"`clique` must be a sequence of attribute names; got the text {clique!r}. "
-            f"Write ({clique!r},) for a clique of one attribute."
-        )
-    return tuple(clique)
 
 
 def _finite(values: Array) -> Array:

@@ -265,11 +265,22 @@ def test_a_start_of_another_structure_is_taken_up() -> None:
     assert warm.loss == pytest.approx(cold.loss, rel=0.01)
 
 
-def test_running_out_of_steps_is_a_status() -> None:
-    """With few steps the status says so and advises more."""
-    result = estimate(DOMAIN, measured(CASES[1]), total=TOTAL, max_steps=5)
+@pytest.mark.parametrize("max_steps", [1, 2, 5, 60])
+@pytest.mark.parametrize("solver", [solver for solver, _ in SOLVERS], ids=str)
+def test_running_out_of_steps_is_a_status(solver: Solver, max_steps: int) -> None:
+    """With few steps the status says so and advises more; the model is a model all the same."""
+    result = estimate(
+        DOMAIN, measured(CASES[1]), total=TOTAL, solver=solver, max_steps=max_steps, tolerance=0.0
+    )
     assert result.status is Status.OUT_OF_STEPS
     assert "Raise `max_steps`" in result.status.value
+    assert result.model.project(("a",)).values.sum() == pytest.approx(TOTAL)
+
+
+def test_no_steps_are_refused() -> None:
+    """A fit without any oracle call has no model to show."""
+    with pytest.raises(InvalidInput, match="`max_steps` must be at least 1; got 0"):
+        estimate(DOMAIN, measured(CASES[1]), max_steps=0)
 
 
 def test_the_callback_sees_every_point() -> None:

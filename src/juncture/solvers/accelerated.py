@@ -46,7 +46,7 @@ class Accelerated:
         yield Iterate(best)
         length, curvature, share = float(self.first_cycle), 1.0 / problem.total, 0.1
         while True:
-            last_call, improving = problem.calls + length, True
+            last_call, improving, bound = problem.calls + length, True, -math.inf
             while improving and problem.calls < last_call and not problem.exhausted:
                 cycle = Cycle(problem, best, curvature)
                 while problem.calls < last_call and not problem.exhausted and cycle.step():
@@ -55,7 +55,8 @@ class Accelerated:
                 improving = matched.loss < best.loss * (1.0 - _RELATIVE_ROUNDING)
                 best = min(best, matched, key=lambda point: point.loss)
                 curvature = cycle.curvature if cycle.weight > 0.0 else curvature
-            yield Iterate(best, cycle.bound())
+                bound = cycle.bound()
+            yield Iterate(best, bound)
             length *= self.growth
 
 
