@@ -27,6 +27,18 @@ def descend(vector, slope, length, out):
 
 
 @njit(error_model="numpy", fastmath=FAST, nogil=True, cache=True)
+def dot(left, right):
+    """The inner product.
+
+    A BLAS would start threads of its own for it, which wait for each other on a busy machine.
+    """
+    total = 0.0
+    for i in range(U(len(left))):
+        total += left[i] * right[i]
+    return total
+
+
+@njit(error_model="numpy", fastmath=FAST, nogil=True, cache=True)
 def quadratic(vector, centre, precision, gradient):
     """Half the weighted squared distance from the centre; its gradient goes to `gradient`."""
     total = 0.0

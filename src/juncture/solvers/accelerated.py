@@ -93,9 +93,9 @@ class Cycle:
             _, log_partition = problem.marginals(potentials, own)
             flat.mix(self.average, own, share, average)
             loss = problem.loss.value(average)
-            moved = float(slope @ own)
+            moved = flat.dot(slope, own)
             divergence = -length * moved - problem.total * (log_partition - self.log_partition)
-            excess = loss - value - share * (moved - float(slope @ self.own))
+            excess = loss - value - share * (moved - flat.dot(slope, self.own))
             rounding = _RELATIVE_ROUNDING * abs(value)
             if excess <= divergence / (self.weight + length) + rounding:
                 break
@@ -106,7 +106,7 @@ class Cycle:
             return False
         if loss >= self.loss - rounding:
             return False
-        self.intercept += length * (value - float(slope @ middle))
+        self.intercept += length * (value - flat.dot(slope, middle))
         self.weight += length
         self.curvature *= 0.95
         self._next = self.potentials, self.own, self.average

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from juncture import flat
 from juncture.errors import InvalidInput
 from juncture.layout import Vector
 from juncture.solvers.problem import Iterate, Point, Problem
@@ -67,7 +68,7 @@ def _searched(problem: Problem, point: Point, length: float) -> tuple[Point, flo
     _, slope = problem.loss.value_and_gradient(point.marginals)
     while length > _SMALLEST_STEP:
         tried = problem.point(point.potentials - length * slope)
-        promised = float(slope @ (point.marginals - tried.marginals))
+        promised = float(flat.dot(slope, point.marginals - tried.marginals))
         if point.loss - tried.loss >= 0.5 * promised:
             return tried, 2.0 * length
         length *= 0.5
