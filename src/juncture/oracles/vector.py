@@ -17,8 +17,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-# Routines that only other compiled routines call need no entry point, which saves a third of the
-# compilation.
+# Routines that only other compiled routines call need no entry point, which saves compiling one.
 inner = partial(njit, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 U = np.uint64
