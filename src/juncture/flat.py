@@ -1,60 +1,59 @@
-"""Compiled arithmetic on flat vectors: each routine reads and writes every cell once.
+"""Arithmetic on flat vectors: each routine reads and writes every cell once.
 
 Vectors of millions of cells do not fit the caches, so what a solver costs beside its oracle is
 the number of times it walks over them, and the pages that new vectors take. Every routine here
-is one walk, into a vector that the caller provides.
+is one walk, into a vector that the caller provides. None hands its work to a BLAS, whose threads
+would wait for each other on a busy machine.
 """
 
 from __future__ import annotations
 
-from numba import njit
+import numpy as np
 
-from juncture.oracles.vector import FAST, U
+from juncture.errors import InvalidInput
+from juncture.layout import Vector
+from juncture.machine_code import Cell, pointer, routine
+
+_DOUBLE = np.dtype(np.float64)
 
 
-@njit(error_model="numpy", fastmath=FAST, nogil=True, cache=True)
-def mix(left, right, share, out):
+def mix(left: Vector, right: Vector, share: float, out: Vector) -> None:
     """out = left + share * (right - left)."""
-    for i in range(U(len(out))):
-        out[i] = left[i] + share * (right[i] - left[i])
+    n = out.size
+    routine("mix")(_at(left, n), _at(right, n), share, _at(out, n), n)
 
 
-@njit(error_model="numpy", fastmath=FAST, nogil=True, cache=True)
-def descend(vector, slope, length, out):
+def descend(vector: Vector, slope: Vector, length: float, out: Vector) -> None:
     """out = vector - length * slope."""
-    for i in range(U(len(out))):
-        out[i] = vector[i] - length * slope[i]
+    n = out.size
+    routine("descend")(_at(vector, n), _at(slope, n), length, _at(out, n), n)
 
 
-@njit(error_model="numpy", fastmath=FAST, nogil=True, cache=True)
-def dot(left, right):
-    """The inner product.
-
-    A BLAS would start threads of its own for it, which wait for each other on a busy machine.
-    """
-    total = 0.0
-    for i in range(U(len(left))):
-        total += left[i] * right[i]
-    return total
+def dot(left: Vector, right: Vector) -> float:
+    """The inner product."""
+    n = left.size
+    return float(routine("dot")(_at(left, n), _at(right, n), n))
 
 
-@njit(error_model="numpy", fastmath=FAST, nogil=True, cache=True)
-def quadratic(vector, centre, precision, gradient):
+def quadratic(vector: Vector, centre: Vector, precision: Vector, gradient: Vector) -> float:
     """Half the weighted squared distance from the centre; its gradient goes to `gradient`."""
-    total = 0.0
-    for i in range(U(len(vector))):
-        distance = vector[i] - centre[i]
-        slope = precision[i] * distance
-        gradient[i] = slope
-        total += distance * slope
-    return 0.5 * total
+    n = vector.size
+    places = (_at(each, n) for each in (vector, centre, precision, gradient))
+    return float(routine("quadratic")(*places, n))
 
 
-@njit(error_model="numpy", fastmath=FAST, nogil=True, cache=True)
-def quadratic_value(vector, centre, precision):
+def quadratic_value(vector: Vector, centre: Vector, precision: Vector) -> float:
     """Half the weighted squared distance from the centre."""
-    total = 0.0
-    for i in range(U(len(vector))):
-        distance = vector[i] - centre[i]
-        total += distance * distance * precision[i]
-    return 0.5 * total
+    n = vector.size
+    places = (_at(each, n) for each in (vector, centre, precision))
+    return float(routine("quadratic_value")(*places, n))
+
+
+def _at(vector: Vector, size: int) -> Cell | None:
+    """Where a vector begins; refused unless it is plain and of that size."""
+    if vector.size != size or vector.dtype != _DOUBLE:
+        raise InvalidInput(
+            f"`vector` must hold {size} numbers of type float64; got {vector.size} of type "
+            f"{vector.dtype}. Pass it through layout.checked() first."
+        )
+    return pointer(vector)

@@ -1,4 +1,4 @@
-"""One compiled program serves every structure and every process."""
+"""The compiled routines are made once; later processes load them without the compiler."""
 
 from __future__ import annotations
 
@@ -8,60 +8,95 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
+import pytest
 
-from juncture import Domain, Plan, Propagation
-from juncture.oracles import kernels, peaks
-from juncture.oracles.stamp import SOURCES, stamp_of
+from juncture import machine_code
 
 SCRIPT = """
-import json, numpy as np
+import json, sys, numpy as np
 from juncture import Domain, Plan, Propagation
-from juncture.oracles import kernels, peaks
+from juncture.flat import dot
 domain = Domain({"a": 2, "b": 3, "c": 4})
 oracle = Propagation(Plan.build(domain, [("a", "b"), ("b", "c")]))
-oracle.marginals(np.zeros(oracle.layout.size))
-oracle.maximum(np.zeros(oracle.layout.size))
-stats = [kernels.run.stats, peaks.maximise.stats]
-print(json.dumps({"hits": sum(sum(s.cache_hits.values()) for s in stats),
-                  "misses": sum(sum(s.cache_misses.values()) for s in stats)}))
+beliefs = oracle.marginals(np.arange(float(oracle.layout.size)))
+peak = oracle.maximum(np.arange(float(oracle.layout.size)))
+print(json.dumps({"compiler": "numba" in sys.modules, "record": peak.record,
+                  "log_partition": beliefs.log_partition,
+                  "square": dot(beliefs.marginals, beliefs.marginals)}))
 """
 
 
-def _fresh_process(cache: Path) -> dict[str, int]:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+def fresh_process(cache: Path) -> dict[str, object]:
+    """What a new process with this cache folder answers, and whether it needed the compiler."""
+    environment = {**os.environ, "JUNCTURE_CACHE": str(cache)}
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    counts: dict[str, int] = json.loads(done.stdout)
-    return counts
+    answers: dict[str, object] = json.loads(done.stdout)
+    return answers
 
 
-def test_a_fresh_process_does_not_compile_again(tmp_path: Path) -> None:
-    """With a warm cache, a new process loads both entry points and compiles none."""
-    assert _fresh_process(tmp_path) == {"hits": 0, "misses": 2}
-    assert _fresh_process(tmp_path) == {"hits": 2, "misses": 0}
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the machine code in it, as a first process leaves it."""
+    folder = tmp_path_factory.mktemp("cache")
+    assert fresh_process(folder)["compiler"] is True
+    return folder
 
 
-def test_the_cache_notices_changes_of_every_compiled_source(tmp_path: Path) -> None:
-    """Both entry points close over a stamp that changes with any of the compiled files."""
-    source = tmp_path / "rows.py"
-    source.write_text("one")
-    before = stamp_of([source])
-    source.write_text("two")
-    assert stamp_of([source]) != before
-    for entry in (kernels.run, peaks.maximise):
-        assert [cell.cell_contents for cell in entry.py_func.__closure__] == [SOURCES]
+def kept_file(cache: Path) -> Path:
+    """The one file that is kept."""
+    (path,) = cache.iterdir()
+    return path
 
 
-def test_all_structures_and_inputs_share_one_compilation() -> None:
-    """Other structures, read-only or integer input, and an integer total compile nothing new."""
-    for cliques in ([], [("a",)], [("a", "b"), ("b", "c"), ("a", "c")]):
-        oracle = Propagation(Plan.build(Domain({"a": 2, "b": 3, "c": 4}), cliques))
-        potentials = np.zeros(oracle.layout.size)
-        oracle.marginals(potentials)
-        potentials.flags.writeable = False
-        oracle.marginals(potentials, total=7)
-        oracle.marginals(np.zeros(oracle.layout.size, dtype=np.int32))
-        oracle.maximum(potentials)
-    assert len(kernels.run.signatures) == 1
-    assert len(peaks.maximise.signatures) == 1
+def test_a_later_process_does_not_import_the_compiler(cache: Path) -> None:
+    """The answers are those of the process that compiled."""
+    first, second = fresh_process(cache), fresh_process(cache)
+    assert first["compiler"] is False
+    assert first == second
+    assert first["record"] == {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "emptied"])
+def test_damaged_machine_code_is_not_loaded(
+    cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that does not match its checksum counts as absent."""
+    monkeypatch.setenv("JUNCTURE_CACHE", str(cache))
+    whole = kept_file(cache).read_bytes()
+    altered = bytearray(whole)
+    altered[len(whole) // 2] ^= 1
+    damaged = {"cut": whole[:-100], "altered": bytes(altered), "emptied": b""}[damage]
+    kept_file(cache).write_bytes(damaged)
+    monkeypatch.setattr("juncture.entry_points.compile_all", lambda _signatures: b"made anew")
+    assert machine_code.object_file() == b"made anew"
+    kept_file(cache).write_bytes(whole)
+    assert machine_code.object_file() == whole[:-32]
+
+
+def test_the_key_depends_on_every_compiled_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever file of compiled code changes, the machine code is made anew."""
+    package, key = Path(machine_code.__file__).parent, machine_code.key()
+    sources = {path for path in package.rglob("*.py") if "import carray" in path.read_text()}
+    sources |= {path for path in package.rglob("*.py") if "from numba import" in path.read_text()}
+    read = Path.read_bytes
+    assert len(sources) >= 4
+    for source in sources:
+        monkeypatch.setattr(
+            Path, "read_bytes", lambda path, s=source: read(path) + b"#" * (path == s)
+        )
+        assert machine_code.key() != key, source
+    monkeypatch.undo()
+    assert machine_code.key() == key
+
+
+def test_a_folder_that_cannot_be_written_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine code is used all the same, and nothing half-written stays behind."""
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("JUNCTURE_CACHE", str(blocked / "below"))
+    monkeypatch.setattr("juncture.entry_points.compile_all", lambda _signatures: b"code")
+    assert machine_code.object_file() == b"code"
+    assert list(tmp_path.iterdir()) == [blocked]

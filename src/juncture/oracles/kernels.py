@@ -18,13 +18,30 @@ import math
 from collections import namedtuple
 
 import numpy as np
-from numba import njit
+from numba import carray
 
+from juncture.oracles.opcodes import (
+    ABSORB,
+    ADJOINT,
+    COLLECTED,
+    CONTRACT,
+    DONE,
+    EXPONENTIATE,
+    FIRST_LOOP,
+    IMPOSSIBLE,
+    KIND,
+    LEFT,
+    MAX_LOOPS,
+    N_LOOPS,
+    NEEDS_LOGARITHMS,
+    RESULT,
+    RIGHT,
+)
 from juncture.oracles.rows import absorb_rows, add_exponentials, add_products, raise_peaks
-from juncture.oracles.stamp import SOURCES
 from juncture.oracles.vector import (
     U,
     advance,
+    clear,
     dot,
     exponentiate,
     extremes,
@@ -34,20 +51,11 @@ from juncture.oracles.vector import (
     multiply,
     prefetch_table,
     rescale,
+    stack_cells,
 )
-
-# Columns of the table of operations.
-KIND, LEFT, RIGHT, RESULT, ADJOINT, COLLECTED, FIRST_LOOP, N_LOOPS = range(8)
-# Kinds of operations.
-EXPONENTIATE, CONTRACT, ABSORB, FINISH = range(4)
-# Columns of the table of loops: extent, then the strides of left operand, right one and result.
-# Columns of the table of slots: whether among the potentials, offset, cells.
-# Outcomes.
-DONE, NEEDS_LOGARITHMS, IMPOSSIBLE = range(3)
 
 TINY = 1e-280
 SMALLEST_MASS = 1e-250
-MAX_LOOPS = 64
 # Potentials that fit into a core's own cache need no asking ahead.
 PREFETCH_FROM = 1 << 17
 
@@ -75,7 +83,8 @@ def _contract_logarithms(state, left, right, result, nest):
     p, q = _logarithms(state, left), _logarithms(state, right)
     logs, work = state.logs, state.work
     start, size, n = state.slots[result, 1], state.slots[result, 2], len(nest)
-    count, at = np.zeros(MAX_LOOPS, np.int64), np.empty(3, np.int64)
+    count, at = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3)
+    clear(count)
     fill(logs, start, size, -np.inf)
     fill(work, start, size, 0.0)
     for summing in range(2):
@@ -110,35 +119,32 @@ def _contract_logarithms(state, left, right, result, nest):
 
 
 @inner()
-def nest_of(loops, first, n_loops, swapped):
-    """A copy of the loops; swapped, what was the right operand becomes the result."""
-    nest = loops[first : first + n_loops].copy()
-    if swapped:
-        for row in range(n_loops):
-            nest[row, 2], nest[row, 3] = nest[row, 3], nest[row, 2]
-    return nest
+def copy_nest(loops, first, n_loops, swapped, nest):
+    """Copy loops to `nest`; swapped, what was the right operand becomes the result."""
+    for row in range(n_loops):
+        nest[row, 0], nest[row, 1] = loops[first + row, 0], loops[first + row, 1]
+        nest[row, 2 + swapped] = loops[first + row, 2]
+        nest[row, 3 - swapped] = loops[first + row, 3]
 
 
 @inner()
-def result_first(nest):
-    """The loops of the result, then the summed ones (at least one, perhaps of extent 1)."""
-    n_result = 0
-    for row in range(len(nest)):
-        n_result += nest[row, 3] != 0
-    outer = np.zeros((n_result, 4), np.int64)
-    summed = np.zeros((max(1, len(nest) - n_result), 4), np.int64)
-    summed[0, 0] = 1
-    at_outer = at_summed = 0
+def part_nest(nest, outer, summed):
+    """Part loops into those of the result and the summed ones; returns how many are which.
+
+    There is at least one summed loop, perhaps of extent 1.
+    """
+    n_outer = n_summed = 0
+    summed[0, 0], summed[0, 1], summed[0, 2], summed[0, 3] = 1, 0, 0, 0
     for row in range(len(nest)):
         kept = nest[row, 3] != 0
         for column in range(4):
             if kept:
-                outer[at_outer, column] = nest[row, column]
+                outer[n_outer, column] = nest[row, column]
             else:
-                summed[at_summed, column] = nest[row, column]
-        at_outer += kept
-        at_summed += not kept
-    return outer, summed
+                summed[n_summed, column] = nest[row, column]
+        n_outer += kept
+        n_summed += not kept
+    return n_outer, max(1, n_summed)
 
 
 @inner()
@@ -154,27 +160,33 @@ def _is_positive(state, slot, at):
 @inner()
 def _has_lost(state, left, right, result, nest):
     """Whether a small entry of the product may lack terms, that is, is not a true zero."""
-    outer, summed = result_first(nest)
-    count, ticks = np.zeros(MAX_LOOPS, np.int64), np.zeros(MAX_LOOPS, np.int64)
-    at = np.array((state.slots[left, 1], state.slots[right, 1], state.slots[result, 1]))
+    outer, summed = carray(stack_cells(), (MAX_LOOPS, 4)), carray(stack_cells(), (MAX_LOOPS, 4))
+    n_outer, n_summed = part_nest(nest, outer, summed)
+    count, ticks = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), MAX_LOOPS)
+    at, here = carray(stack_cells(), 3), carray(stack_cells(), 3)
+    clear(count)
+    clear(ticks)
+    at[0], at[1], at[2] = state.slots[left, 1], state.slots[right, 1], state.slots[result, 1]
     more = True
     while more:
         if 0.0 < state.work[at[2]] < TINY:
             return True
         if state.work[at[2]] == 0.0:
-            here, searching = at.copy(), True
+            here[0], here[1], here[2] = at[0], at[1], at[2]
+            searching = True
             while searching:
                 if _is_positive(state, left, here[0]) and _is_positive(state, right, here[1]):
                     return True
-                searching = advance(ticks, summed, 0, len(summed), here)
-        more = advance(count, outer, 0, len(outer), at)
+                searching = advance(ticks, summed, 0, n_summed, here)
+        more = advance(count, outer, 0, n_outer, at)
     return False
 
 
 @inner()
 def _settle_small(state, left, right, result, first, n_loops, swapped):
     """Compute a product with small entries again if it has lost anything; else the scale is 1."""
-    nest = nest_of(state.loops, first, n_loops, swapped)
+    nest = carray(stack_cells(), (n_loops, 4))
+    copy_nest(state.loops, first, n_loops, swapped, nest)
     if not _has_lost(state, left, right, result, nest):
         return DONE, 0.0
     if len(state.logs) == 0:
@@ -248,7 +260,7 @@ def _contract(state, left, right, result, first, n_loops, odometer):
             loops[j, 0], loops[j, 1], loops[j, 2], loops[j, 3],
         )  # fmt: skip
         more = advance(count, loops, first, n_loops - 2, at)
-    return _settle(state, left, right, result, first, n_loops, False)
+    return _settle(state, left, right, result, first, n_loops, 0)
 
 
 @inner()
@@ -278,7 +290,7 @@ def _absorb(state, operation, total, odometer):
             more = advance(count, loops, first, n_loops - 2, at)
     outcome = DONE
     if keep:
-        outcome, _ = _settle(state, left, top, collected, first, n_loops, True)
+        outcome, _ = _settle(state, left, top, collected, first, n_loops, 1)
     if mass < SMALLEST_MASS and outcome == DONE:
         outcome = _marginal_from_logarithms(state, left, right, top, first, n_loops, total)
     return outcome
@@ -304,8 +316,9 @@ def _marginal_from_logarithms(state, table, right, top, first, n_loops, total):
         return NEEDS_LOGARITHMS
     q, c, out = _logarithms(state, right), _logarithms(state, top), state.out
     start, size = state.slots[table, 1], state.slots[table, 2]
-    count = np.zeros(MAX_LOOPS, np.int64)
-    at = np.array((start, state.slots[right, 1], state.slots[top, 1]))
+    count, at = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3)
+    clear(count)
+    at[0], at[1], at[2] = start, state.slots[right, 1], state.slots[top, 1]
     last = first + n_loops - 1
     x1, q1, c1 = U(state.loops[last, 1]), U(state.loops[last, 2]), U(state.loops[last, 3])
     more = True
@@ -323,40 +336,32 @@ def _marginal_from_logarithms(state, table, right, top, first, n_loops, total):
     return DONE
 
 
-def _entry_point(sources):
-    """The routine that Python calls; it closes over the stamp for the cache's sake."""
-
-    @njit(error_model="numpy", nogil=True, cache=True)
-    def run(
-        begin, end, operations, loops, slots, total,
-        potentials, out, work, logs, logged, shifts, scales, log_scales,
-    ):  # fmt: skip
-        """Run the operations from `begin` to `end`; `out` ends as the marginals."""
-        _ = sources
-        state = State(slots, loops, potentials, out, work, logs, logged, shifts, scales)
-        odometer = (np.zeros(MAX_LOOPS, np.int64), np.empty(3, np.int64))
-        prefetching = len(potentials) >= PREFETCH_FROM
-        for at in range(begin, end):
-            operation = operations[at]
-            kind = operation[KIND]
-            if prefetching and at + 1 < end:
-                _prefetch_operands(state, operations[at + 1])
-            if kind == EXPONENTIATE:
-                outcome, log_scales[at] = _exponentiate_given(state, operation[LEFT])
-            elif kind == CONTRACT:
-                outcome, log_scales[at] = _contract(
-                    state, operation[LEFT], operation[RIGHT], operation[RESULT],
-                    operation[FIRST_LOOP], operation[N_LOOPS], odometer,
-                )  # fmt: skip
-            elif kind == ABSORB:
-                outcome = _absorb(state, operation, total, odometer)
-            else:
-                outcome = _finish(state, operation, total)
-            if outcome != DONE:
-                return outcome
-        return DONE
-
-    return run
-
-
-run = _entry_point(SOURCES)
+@inner()
+def run(
+    begin, end, operations, loops, slots, total,
+    potentials, out, work, logs, logged, shifts, scales, log_scales,
+):  # fmt: skip
+    """Run the operations from `begin` to `end`; `out` ends as the marginals."""
+    state = State(slots, loops, potentials, out, work, logs, logged, shifts, scales)
+    odometer = (carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3))
+    clear(odometer[0])
+    prefetching = len(potentials) >= PREFETCH_FROM
+    for at in range(begin, end):
+        operation = operations[at]
+        kind = operation[KIND]
+        if prefetching and at + 1 < end:
+            _prefetch_operands(state, operations[at + 1])
+        if kind == EXPONENTIATE:
+            outcome, log_scales[at] = _exponentiate_given(state, operation[LEFT])
+        elif kind == CONTRACT:
+            outcome, log_scales[at] = _contract(
+                state, operation[LEFT], operation[RIGHT], operation[RESULT],
+                operation[FIRST_LOOP], operation[N_LOOPS], odometer,
+            )  # fmt: skip
+        elif kind == ABSORB:
+            outcome = _absorb(state, operation, total, odometer)
+        else:
+            outcome = _finish(state, operation, total)
+        if outcome != DONE:
+            return outcome
+    return DONE

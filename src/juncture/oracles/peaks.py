@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import carray
 
-from juncture.oracles.kernels import (
+from juncture.oracles.kernels import copy_nest, part_nest
+from juncture.oracles.opcodes import (
     CONTRACT,
     FIRST_LOOP,
     KIND,
@@ -14,20 +15,18 @@ from juncture.oracles.kernels import (
     N_LOOPS,
     RESULT,
     RIGHT,
-    nest_of,
-    result_first,
 )
-from juncture.oracles.stamp import SOURCES
-from juncture.oracles.vector import advance, inner
+from juncture.oracles.vector import advance, clear, inner, stack_cells
 
 
 @inner()
-def _best_over(p, q, at, free):
+def _best_over(p, q, at, free, n_free):
     """The largest p + q over the free loops from a fixed position, and both addresses there."""
-    count = np.zeros(MAX_LOOPS, np.int64)
-    here = at.copy()
+    count, here = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3)
+    clear(count)
+    here[0], here[1], here[2] = at[0], at[1], at[2]
     best, p_best, q_best = -np.inf, at[0], at[1]
-    last = len(free) - 1
+    last = n_free - 1
     more = True
     while more:
         a, b = here[0], here[1]
@@ -42,56 +41,61 @@ def _best_over(p, q, at, free):
 
 
 @inner()
-def _operands(operation, slots, potentials, peaks):
-    """The arrays of both operands, and the addresses where operands and result begin."""
+def _operands(operation, slots, potentials, peaks, here):
+    """The arrays of both operands; `here` becomes where operands and result begin."""
     left, right, result = operation[LEFT], operation[RIGHT], operation[RESULT]
     p = potentials if slots[left, 0] else peaks
     q = potentials if slots[right, 0] else peaks
-    return p, q, np.array((slots[left, 1], slots[right, 1], slots[result, 1]))
+    here[0], here[1], here[2] = slots[left, 1], slots[right, 1], slots[result, 1]
+    return p, q
+
+
+@inner()
+def _loops_of(operation, loops, outer, free):
+    """The loops of the result and the free ones; returns how many are which."""
+    n_loops = operation[N_LOOPS]
+    nest = carray(stack_cells(), (n_loops, 4))
+    copy_nest(loops, operation[FIRST_LOOP], n_loops, 0, nest)
+    return part_nest(nest, outer, free)
 
 
 @inner()
 def _find_peaks(operation, loops, slots, potentials, peaks):
     """Every entry of the result: the best sum of the operands over the free loops."""
-    p, q, here = _operands(operation, slots, potentials, peaks)
-    outer, free = result_first(nest_of(loops, operation[FIRST_LOOP], operation[N_LOOPS], False))
-    count = np.zeros(MAX_LOOPS, np.int64)
+    count, here = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3)
+    outer, free = carray(stack_cells(), (MAX_LOOPS, 4)), carray(stack_cells(), (MAX_LOOPS, 4))
+    n_outer, n_free = _loops_of(operation, loops, outer, free)
+    p, q = _operands(operation, slots, potentials, peaks, here)
+    clear(count)
     more = True
     while more:
-        peaks[here[2]] = _best_over(p, q, here, free)[0]
-        more = advance(count, outer, 0, len(outer), here)
+        peaks[here[2]] = _best_over(p, q, here, free, n_free)[0]
+        more = advance(count, outer, 0, n_outer, here)
 
 
 @inner()
 def _choose(operation, loops, slots, potentials, peaks, chosen):
     """Where the operands attain the entry of the result that has been chosen."""
-    p, q, here = _operands(operation, slots, potentials, peaks)
-    outer, free = result_first(nest_of(loops, operation[FIRST_LOOP], operation[N_LOOPS], False))
+    here = carray(stack_cells(), 3)
+    outer, free = carray(stack_cells(), (MAX_LOOPS, 4)), carray(stack_cells(), (MAX_LOOPS, 4))
+    n_outer, n_free = _loops_of(operation, loops, outer, free)
+    p, q = _operands(operation, slots, potentials, peaks, here)
     offset = chosen[operation[RESULT]] - here[2]
-    for row in range(len(outer)):
+    for row in range(n_outer):
         code = (offset // outer[row, 3]) % outer[row, 0]
         here[0] += code * outer[row, 1]
         here[1] += code * outer[row, 2]
-    _, chosen[operation[LEFT]], chosen[operation[RIGHT]] = _best_over(p, q, here, free)
+    _, chosen[operation[LEFT]], chosen[operation[RIGHT]] = _best_over(p, q, here, free, n_free)
 
 
-def _entry_point(sources):
-    """The routine that Python calls; it closes over the stamp for the cache's sake."""
-
-    @njit(error_model="numpy", nogil=True, cache=True)
-    def maximise(operations, loops, slots, potentials, peaks, chosen):
-        """Max-product up the tree, then the choices down: `chosen` ends as an address per slot."""
-        _ = sources
-        for at in range(len(operations)):
-            if operations[at, KIND] == CONTRACT:
-                _find_peaks(operations[at], loops, slots, potentials, peaks)
-                result = operations[at, RESULT]
-                chosen[result] = slots[result, 1]
-        for at in range(len(operations) - 1, -1, -1):
-            if operations[at, KIND] == CONTRACT:
-                _choose(operations[at], loops, slots, potentials, peaks, chosen)
-
-    return maximise
-
-
-maximise = _entry_point(SOURCES)
+@inner()
+def maximise(operations, loops, slots, potentials, peaks, chosen):
+    """Max-product up the tree, then the choices down: `chosen` ends as an address per slot."""
+    for at in range(len(operations)):
+        if operations[at, KIND] == CONTRACT:
+            _find_peaks(operations[at], loops, slots, potentials, peaks)
+            result = operations[at, RESULT]
+            chosen[result] = slots[result, 1]
+    for at in range(len(operations) - 1, -1, -1):
+        if operations[at, KIND] == CONTRACT:
+            _choose(operations[at], loops, slots, potentials, peaks, chosen)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from juncture.contraction import ONE, Step
-from juncture.oracles.kernels import ABSORB, CONTRACT, EXPONENTIATE, FINISH
 from juncture.oracles.loops import LoopTable, loop_order
+from juncture.oracles.opcodes import ABSORB, CONTRACT, EXPONENTIATE, FINISH
 from juncture.oracles.partition import partition
 from juncture.plan import Plan
 

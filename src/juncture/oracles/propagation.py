@@ -13,14 +13,15 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
 from juncture.layout import Layout, Vector
-from juncture.oracles import kernels
-from juncture.oracles.peaks import maximise
+from juncture.machine_code import pointer, routine
+from juncture.oracles.opcodes import DONE, IMPOSSIBLE, NEEDS_LOGARITHMS
 from juncture.oracles.program import Span, lower
 from juncture.oracles.reference import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, checked_call
 from juncture.plan import Plan
@@ -56,11 +57,11 @@ class Propagation:
         """See `Oracle.marginals`."""
         call = checked_call(self.layout, potentials, total, out)
         outcome = self._run(call)
-        if outcome == kernels.NEEDS_LOGARITHMS:
+        if outcome == NEEDS_LOGARITHMS:
             self._logs = np.empty(self._program.workspace_cells)
             outcome = self._run(call)
         log_partition = float(self._log_scales[self._program.forward].sum())
-        if outcome == kernels.IMPOSSIBLE or not math.isfinite(log_partition):
+        if outcome == IMPOSSIBLE or not math.isfinite(log_partition):
             raise _diagnosis(call.potentials)
         return Beliefs(call.out, log_partition + self._free_log_partition)
 
@@ -74,7 +75,10 @@ class Propagation:
         peaks = np.zeros(program.workspace_cells)
         chosen = np.zeros(len(program.slots), dtype=np.int64)
         operations = program.operations[program.forward]
-        maximise(operations, program.loops, program.slots, checked, peaks, chosen)
+        routine("maximise")(
+            *_counted(operations), *_counted(program.loops), *_counted(program.slots),
+            *_counted(checked), *_counted(peaks), pointer(chosen),
+        )  # fmt: skip
         cells = chosen[: len(self.layout.cliques)]
         score = math.fsum(checked[cells])
         if not math.isfinite(score):
@@ -93,19 +97,24 @@ class Propagation:
         return record
 
     def _run(self, call: Call) -> int:
-        program = self._program
+        program, compiled = self._program, routine("run")
+        arrays = (
+            *_counted(program.operations), *_counted(program.loops), *_counted(program.slots),
+            *_counted(self._work), pointer(self._logged), pointer(self._shifts),
+            pointer(self._scales), pointer(self._log_scales), *_counted(self._logs),
+            pointer(call.potentials), *_counted(call.out),
+        )  # fmt: skip
 
         def run(span: Span) -> int:
-            return int(
-                kernels.run(
-                    *span, program.operations, program.loops, program.slots, call.total,
-                    call.potentials, call.out, self._work, self._logs, self._logged,
-                    self._shifts, self._scales, self._log_scales,
-                )
-            )  # fmt: skip
+            return int(compiled(*span, call.total, *arrays))
 
         up, top, down = program.segments
         return _together(run, up) or run(top) or _together(run, down)
+
+
+def _counted(array: NDArray[Any]) -> tuple[Any, int]:
+    """An array and its length, as compiled routines take them."""
+    return pointer(array), len(array)
 
 
 def _thread_count(plan: Plan, threads: int | None) -> int:
@@ -122,7 +131,7 @@ def _thread_count(plan: Plan, threads: int | None) -> int:
 def _together(run: Callable[[Span], int], spans: tuple[Span, ...]) -> int:
     """Run the spans at the same time; the worst of their outcomes."""
     if not spans:
-        return kernels.DONE
+        return DONE
     others = [_pool(len(spans) - 1).submit(run, span) for span in spans[1:]]
     return max([run(spans[0]), *(other.result() for other in others)])
 

@@ -17,6 +17,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from juncture.oracles.opcodes import MAX_LOOPS
+
 # Routines that only other compiled routines call need no entry point, which saves compiling one.
 inner = partial(njit, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -73,6 +75,19 @@ def _prefetch(_typingctx: Any, array: Any, index: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, index), generate
+
+
+@intrinsic
+def stack_cells(_typingctx: Any) -> Any:
+    """Room for a few integers that lasts until the calling routine returns.
+
+    Compiled routines allocate nothing, so that their machine code can stand alone.
+    """
+
+    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        return cgutils.alloca_once(builder, ir.IntType(64), size=4 * MAX_LOOPS)
+
+    return types.CPointer(types.int64)(), generate
 
 
 @inner()
@@ -143,6 +158,12 @@ def extremes(values, start, size):
 def fill(values, start, size, value):
     for i in range(U(start), U(start + size)):
         values[i] = value
+
+
+@inner()
+def clear(values):
+    for i in range(len(values)):
+        values[i] = 0
 
 
 @inner(fastmath=FAST)

@@ -1,0 +1,121 @@
+"""The doors of the compiled routines: plain C functions, together one piece of machine code.
+
+Only this module and the routines it takes in need the compiler. Nothing here allocates or fails,
+so the machine code asks nothing of the compiler's runtime and can be kept and loaded without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import llvmlite.binding as llvm
+from numba import carray, cfunc, types
+
+from juncture.errors import JunctureError
+from juncture.flat_kernels import descend as _descend
+from juncture.flat_kernels import dot as _dot
+from juncture.flat_kernels import mix as _mix
+from juncture.flat_kernels import quadratic as _quadratic
+from juncture.flat_kernels import quadratic_value as _quadratic_value
+from juncture.oracles.kernels import run as _run
+from juncture.oracles.opcodes import N_COLUMNS
+from juncture.oracles.peaks import maximise as _maximise
+
+PREFIX = "juncture_"
+
+_TYPES = {
+    "v": types.void,
+    "d": types.float64,
+    "q": types.int64,
+    "D": types.CPointer(types.float64),
+    "Q": types.CPointer(types.int64),
+    "B": types.CPointer(types.boolean),
+}
+
+
+def run(
+    begin, end, total, operations, n_operations, loops, n_loops, slots, n_slots,
+    work, n_work, logged, shifts, scales, log_scales, logs, n_logs, potentials, out, n_cells,
+):  # fmt: skip
+    return _run(
+        begin, end, carray(operations, (n_operations, N_COLUMNS)), carray(loops, (n_loops, 4)),
+        carray(slots, (n_slots, 3)), total, carray(potentials, n_cells), carray(out, n_cells),
+        carray(work, n_work), carray(logs, n_logs), carray(logged, n_slots),
+        carray(shifts, n_slots), carray(scales, n_slots), carray(log_scales, n_operations),
+    )  # fmt: skip
+
+
+def maximise(
+    operations, n_operations, loops, n_loops, slots, n_slots, potentials, n_cells, peaks, n_peaks,
+    chosen,
+):  # fmt: skip
+    _maximise(
+        carray(operations, (n_operations, N_COLUMNS)), carray(loops, (n_loops, 4)),
+        carray(slots, (n_slots, 3)), carray(potentials, n_cells), carray(peaks, n_peaks),
+        carray(chosen, n_slots),
+    )  # fmt: skip
+
+
+def mix(left, right, share, out, n):
+    _mix(carray(left, n), carray(right, n), share, carray(out, n))
+
+
+def descend(vector, slope, length, out, n):
+    _descend(carray(vector, n), carray(slope, n), length, carray(out, n))
+
+
+def dot(left, right, n):
+    return _dot(carray(left, n), carray(right, n))
+
+
+def quadratic(vector, centre, precision, gradient, n):
+    return _quadratic(
+        carray(vector, n), carray(centre, n), carray(precision, n), carray(gradient, n)
+    )
+
+
+def quadratic_value(vector, centre, precision, n):
+    return _quadratic_value(carray(vector, n), carray(centre, n), carray(precision, n))
+
+
+_DOORS = (run, maximise, mix, descend, dot, quadratic, quadratic_value)
+
+
+def compile_all(signatures: Mapping[str, str]) -> bytes:
+    """The object file with all doors, named with a prefix, for this machine's processor.
+
+    A signature is a letter for the result, then one for each argument: see `_TYPES`.
+    """
+    whole = llvm.parse_assembly("")
+    for door in _DOORS:
+        result, *arguments = (_TYPES[letter] for letter in signatures[door.__name__])
+        compiled = cfunc(result(*arguments), error_model="numpy")(door)
+        part = llvm.parse_assembly(compiled.inspect_llvm())
+        part.get_function(compiled.native_name).name = PREFIX + door.__name__
+        whole.link_in(part)
+    whole.link_in(llvm.parse_assembly(_dead_ends(_foreign_names(whole))))
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(),
+        opt=3, reloc="pic", codemodel="jitdefault", jit=True,
+    )  # fmt: skip
+    return bytes(machine.emit_object(whole))
+
+
+def _foreign_names(module: llvm.ModuleRef) -> list[str]:
+    """The functions that the module calls and that neither it nor Python itself has."""
+    declared = (function.name for function in module.functions if function.is_declaration)
+    return [name for name in declared if not name.startswith(("llvm.", "Py"))]
+
+
+def _dead_ends(names: list[str]) -> str:
+    """Definitions for what the compiler would call if a routine raised, which none does."""
+    unexpected = [n for n in names if not n.startswith(("numba_", "NRT_")) or "alloc" in n]
+    if unexpected:
+        raise JunctureError(
+            f"The compiled routines need {', '.join(unexpected)}, which they must do without. "
+            "Set NUMBA_DISABLE_INTEL_SVML=1 and try again, or report it."
+        )
+    ends = "".join(
+        f"define void @{name}() {{ call void @abort() unreachable }}\n" for name in names
+    )
+    return f"declare void @abort()\n{ends}"

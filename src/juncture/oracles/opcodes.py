@@ -1,0 +1,16 @@
+"""How a program of operations is written down as integers: columns, kinds and outcomes."""
+
+from __future__ import annotations
+
+# Columns of the table of operations.
+KIND, LEFT, RIGHT, RESULT, ADJOINT, COLLECTED, FIRST_LOOP, N_LOOPS = range(8)
+N_COLUMNS = 8
+# Kinds of operations.
+EXPONENTIATE, CONTRACT, ABSORB, FINISH = range(4)
+# Columns of the table of loops: extent, then the strides of left operand, right one and result.
+# Columns of the table of slots: whether among the potentials, offset, cells.
+# Outcomes.
+DONE, NEEDS_LOGARITHMS, IMPOSSIBLE = range(3)
+
+# The most loops that one operation nests.
+MAX_LOOPS = 64
