@@ -29,16 +29,28 @@ from juncture.model import Model
 from juncture.oracles.propagation import Propagation
 from juncture.plan import Plan
 from juncture.query import Kron, Scaled, Stack
+from juncture.solvers.accelerated import Accelerated
+from juncture.solvers.direct import Direct
+from juncture.solvers.dual_averaging import DualAveraging
+from juncture.solvers.interior_gradient import InteriorGradient
+from juncture.solvers.mirror_descent import MirrorDescent
+from juncture.solvers.proximal import Proximal
+from juncture.solvers.relay import Relay
+from juncture.solvers.smoothed import Smoothed
 from juncture.solvers.stop_at_noise import StopAtNoise
 
 __all__ = [
+    "Accelerated",
     "AllRanges",
     "Buckets",
+    "Direct",
     "Domain",
+    "DualAveraging",
     "Estimate",
     "Factor",
     "Identity",
     "ImpossibleModel",
+    "InteriorGradient",
     "InvalidInput",
     "JunctureError",
     "Kron",
@@ -46,6 +58,7 @@ __all__ = [
     "Matrix",
     "Mean",
     "Measurement",
+    "MirrorDescent",
     "Model",
     "ModelTooLarge",
     "Moments",
@@ -53,8 +66,11 @@ __all__ = [
     "Point",
     "Prefix",
     "Propagation",
+    "Proximal",
     "Range",
+    "Relay",
     "Scaled",
+    "Smoothed",
     "Stack",
     "Status",
     "StopAtNoise",

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from juncture import flat
 from juncture.block import Identity
@@ -133,6 +134,22 @@ class FitLoss:
         """The residuals of a term over their standard deviations."""
         table = self.layout.factor(marginals, term.clique).values
         return np.asarray((term.operator.apply(table) - term.values) / term.stddev)
+
+    def residuals(self, marginals: Vector) -> Vector:
+        """The residual of every answer over its standard deviation, measurement by measurement."""
+        return np.concatenate([self._error(term, marginals) for term in self.terms])
+
+    def pull(self, multipliers: Vector) -> Vector:
+        """The slope over the cells when each residual is multiplied by a number: the adjoint."""
+        slope, places = self.layout.zeros(), np.cumsum([len(term.values) for term in self.terms])
+        for term, part in zip(self.terms, np.split(multipliers, places[:-1]), strict=True):
+            _add(self.layout, slope, term.clique, term.operator.adjoint(part / term.stddev))
+        return slope
+
+    @property
+    def squared(self) -> NDArray[np.bool_]:
+        """For every answer, whether its residual is squared; else its absolute value counts."""
+        return np.concatenate([np.full(len(term.values), term.squared) for term in self.terms])
 
     @property
     def expected_at_truth(self) -> float:

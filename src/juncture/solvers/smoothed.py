@@ -2,6 +2,7 @@
 
 Absolute values are rounded off within a width, the smooth solver runs until it stalls, and the
 width shrinks. Each rounded loss lies below the true one, so its certified bounds hold for both.
+Not for the last digits: a relay hands the result over to the proximal method for those.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ class Smoothed:
     first_width: float = 1.0
     """In standard deviations of the noise."""
     shrinkage: float = 0.3
+    last_width: float = 0.02
+    """Below it the rounded loss is as hard as the kinked one: another method should take over."""
     progress: float = 1e-3
     """The next width begins when a round lowers the loss by less than this share times the width:
     the rounding is not worth undoing better than it falsifies."""
-    patience: int = 6
+    patience: int = 4
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
-        """The start, then the best point after each round of each width."""
+        """The start, then the best point after each round of each width, down to the last."""
         if not isinstance(problem.loss, FitLoss):
             raise InvalidInput(
                 "`loss` must be made of measurements to be rounded off; got another kind. "
@@ -40,7 +43,7 @@ class Smoothed:
         best = problem.point(potentials)
         yield Iterate(best)
         width = self.first_width
-        while True:
+        while width >= self.last_width:
             rounded = problem.with_loss(problem.loss.smoothed(width))
             last = math.inf
             for found in self.inner.iterates(rounded, best.potentials):
