@@ -20,6 +20,12 @@ from juncture.flat_kernels import quadratic_value as _quadratic_value
 from juncture.oracles.kernels import run as _run
 from juncture.oracles.opcodes import N_COLUMNS
 from juncture.oracles.peaks import maximise as _maximise
+from juncture.sampling_kernels import apportion as _apportion
+from juncture.sampling_kernels import count_rows as _count_rows
+from juncture.sampling_kernels import draw as _draw
+from juncture.sampling_kernels import hand_out as _hand_out
+from juncture.sampling_kernels import make_aliases as _make_aliases
+from juncture.sampling_kernels import shuffle as _shuffle
 
 PREFIX = "juncture_"
 
@@ -27,8 +33,10 @@ _TYPES = {
     "v": types.void,
     "d": types.float64,
     "q": types.int64,
+    "u": types.uint64,
     "D": types.CPointer(types.float64),
     "Q": types.CPointer(types.int64),
+    "I": types.CPointer(types.int32),
     "B": types.CPointer(types.boolean),
 }
 
@@ -78,7 +86,58 @@ def quadratic_value(vector, centre, precision, n):
     return _quadratic_value(carray(vector, n), carray(centre, n), carray(precision, n))
 
 
-_DOORS = (run, maximise, mix, descend, dot, quadratic, quadratic_value)
+def make_aliases(weights, share, alias, n_rows, n_cells, waiting):
+    shape = (n_rows, n_cells)
+    _make_aliases(
+        carray(weights, shape), carray(share, shape), carray(alias, shape), carray(waiting, n_cells)
+    )
+
+
+def draw(
+    codes, n_columns, n, first, last, offset, known, strides, n_known, added, n_added, decoded,
+    share, alias, n_rows, n_cells, key, phase,
+):  # fmt: skip
+    _draw(
+        carray(codes, (n_columns, n)), first, last, offset, carray(known, n_known),
+        carray(strides, n_known), carray(added, n_added), carray(decoded, (n_added, n_cells)),
+        carray(share, (n_rows, n_cells)), carray(alias, (n_rows, n_cells)), key, carray(phase, 2),
+    )  # fmt: skip
+
+
+def count_rows(codes, n_columns, n, known, strides, n_known, members, n_rows):
+    _count_rows(
+        carray(codes, (n_columns, n)), carray(known, n_known), carray(strides, n_known),
+        carray(members, n_rows),
+    )  # fmt: skip
+
+
+def apportion(weights, members, counts, n_rows, n_cells, carried, priority, cells):
+    shape = (n_rows, n_cells)
+    _apportion(
+        carray(weights, shape), carray(members, n_rows), carray(counts, shape),
+        carray(carried, n_cells), carray(priority, n_cells), carray(cells, n_cells),
+    )  # fmt: skip
+
+
+def shuffle(order, n, key, counter):
+    _shuffle(carray(order, n), key, counter)
+
+
+def hand_out(
+    codes, n_columns, n, order, known, strides, n_known, added, n_added, decoded, counts, at,
+    n_rows, n_cells,
+):  # fmt: skip
+    _hand_out(
+        carray(codes, (n_columns, n)), carray(order, n), carray(known, n_known),
+        carray(strides, n_known), carray(added, n_added), carray(decoded, (n_added, n_cells)),
+        carray(counts, (n_rows, n_cells)), carray(at, n_rows),
+    )  # fmt: skip
+
+
+_DOORS = (
+    run, maximise, mix, descend, dot, quadratic, quadratic_value,
+    make_aliases, draw, count_rows, apportion, shuffle, hand_out,
+)  # fmt: skip
 
 
 def compile_all(signatures: Mapping[str, str]) -> bytes:

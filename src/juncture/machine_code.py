@@ -30,12 +30,14 @@ _SOURCES = (
     "machine_code.py",
     "entry_points.py",
     "flat_kernels.py",
+    "sampling_kernels.py",
     *(f"oracles/{name}.py" for name in ("opcodes", "vector", "rows", "kernels", "peaks")),
 )
 _CHECKSUM_BYTES = 32
 
-# A letter for the result, then one for each argument: v nothing, d double, q 64-bit integer;
-# capitals are addresses of arrays of these, B one of true-or-false bytes.
+# A letter for the result, then one for each argument: v nothing, d double, q 64-bit integer,
+# u the same without a sign; capitals are addresses of arrays of these, I one of 32-bit integers,
+# B one of true-or-false bytes.
 SIGNATURES = {
     "run": "qqqdQqQqQqDqBDDDDqDDq",
     "maximise": "vQqQqQqDqDqQ",
@@ -44,19 +46,28 @@ SIGNATURES = {
     "dot": "dDDq",
     "quadratic": "dDDDDq",
     "quadratic_value": "dDDDq",
+    "make_aliases": "vDDIqqQ",
+    "draw": "vIqqqqqQQqQqIDIqquQ",
+    "count_rows": "vIqqQQqQq",
+    "apportion": "vDQIqqDDQ",
+    "shuffle": "vQquq",
+    "hand_out": "vIqqQQQqQqIIQqq",
 }
 _C_TYPES: dict[str, Any] = {
     "v": None,
     "d": ctypes.c_double,
     "q": ctypes.c_int64,
+    "u": ctypes.c_uint64,
     "D": ctypes.POINTER(ctypes.c_double),
     "Q": ctypes.POINTER(ctypes.c_int64),
+    "I": ctypes.POINTER(ctypes.c_int32),
     "B": ctypes.POINTER(ctypes.c_bool),
 }
-Cell = ctypes.c_double | ctypes.c_int64 | ctypes.c_bool
+Cell = ctypes.c_double | ctypes.c_int64 | ctypes.c_int32 | ctypes.c_bool
 _CELLS: dict[np.dtype[Any], Any] = {
     np.dtype(np.float64): ctypes.c_double,
     np.dtype(np.int64): ctypes.c_int64,
+    np.dtype(np.int32): ctypes.c_int32,
     np.dtype(np.bool_): ctypes.c_bool,
 }
 

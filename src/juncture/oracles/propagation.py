@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +22,7 @@ from juncture.oracles.opcodes import DONE, IMPOSSIBLE, NEEDS_LOGARITHMS
 from juncture.oracles.program import Span, lower
 from juncture.oracles.reference import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, checked_call
 from juncture.plan import Plan
+from juncture.threads import together
 
 # Below this many operations, waking a second thread costs more than it saves.
 _WORTH_THREADS = 2_000_000
@@ -109,7 +107,11 @@ class Propagation:
             return int(compiled(*span, call.total, *arrays))
 
         up, top, down = program.segments
-        return _together(run, up) or run(top) or _together(run, down)
+        return (
+            max(together(run, up), default=DONE)
+            or run(top)
+            or max(together(run, down), default=DONE)
+        )
 
 
 def _counted(array: NDArray[Any]) -> tuple[Any, int]:
@@ -126,23 +128,6 @@ def _thread_count(plan: Plan, threads: int | None) -> int:
             "Leave it out to let the plan decide."
         )
     return threads
-
-
-def _together(run: Callable[[Span], int], spans: tuple[Span, ...]) -> int:
-    """Run the spans at the same time; the worst of their outcomes."""
-    if not spans:
-        return DONE
-    others = [_pool(len(spans) - 1).submit(run, span) for span in spans[1:]]
-    return max([run(spans[0]), *(other.result() for other in others)])
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=max(1, threads), thread_name_prefix="juncture")
-
-
-# A forked child inherits the pools but not their threads.
-os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _diagnosis(potentials: Vector) -> JunctureError:

@@ -1,0 +1,211 @@
+"""Synthetic records, drawn down the tree.
+
+`sample` draws every record independently, node by node given the separator. `synthesize` divides
+the records of every separator cell among the node's cells as nearly in proportion as integers go,
+so that counts over the cliques match the model's up to rounding instead of up to chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture.calibration import Calibration, Step
+from juncture.domain import Domain
+from juncture.errors import ImpossibleModel, InvalidInput
+from juncture.layout import Vector
+from juncture.machine_code import pointer, routine
+from juncture.threads import spans, together
+
+Codes = NDArray[np.int32]
+Records = dict[str, Codes]
+Random = np.random.Generator | int | None
+Integers = NDArray[np.int64]
+
+# Below this many draws, waking a second thread costs more than it saves.
+_WORTH_THREADS = 50_000
+
+
+class Stage(NamedTuple):
+    """A node on the way down: rows for what is known, cells for what it adds."""
+
+    weights: Vector
+    known: Integers
+    """The columns of the known attributes, with what each adds to the row for one more code."""
+    strides: Integers
+    added: Integers
+    decoded: Codes
+    """For each added attribute, its code in every cell."""
+
+
+class Sampler:
+    """The stages of a tree, for drawing from again and again.
+
+    Attributes that are `given` are not drawn: the tree must have a node that holds all of them,
+    and the draw begins there.
+    """
+
+    def __init__(self, tree: Calibration, given: Sequence[str] = ()) -> None:
+        self.domain = tree.plan.domain
+        self._given = tuple(given)
+        self._stages = [*_tree_stages(tree, set(given)), *_free_stages(tree, set(given))]
+        self._aliases: list[tuple[Vector, Codes]] = []
+
+    def sample(
+        self, n: int, key: int, columns: Mapping[str, Codes] | None = None, first: int = 0
+    ) -> Codes:
+        """Independent draws, a row for each attribute; `first` is the first record's number."""
+        codes = self._codes(n, columns or {})
+        self._aliases = self._aliases or [_aliases(stage.weights) for stage in self._stages]
+        for place, (stage, tables) in enumerate(zip(self._stages, self._aliases, strict=True)):
+            if columns:
+                _refuse_impossible(stage, _members(codes, stage))
+            _draw(codes, stage, tables, key, first, (place, len(self._stages)))
+        return codes
+
+    def synthesize(self, n: int, key: int, columns: Mapping[str, Codes] | None = None) -> Codes:
+        """Records whose counts follow the model's tables up to rounding."""
+        codes = self._codes(n, columns or {})
+        order = np.empty(n, dtype=np.int64)
+        random = np.random.default_rng(key)
+        for place, stage in enumerate(self._stages):
+            # Each stage has its own stretch of the random numbers.
+            routine("shuffle")(pointer(order), n, key, place * (n + 1))
+            _allot(codes, order, stage, random)
+        return codes
+
+    def _codes(self, n: int, columns: Mapping[str, Codes]) -> Codes:
+        """Room for the records, with the given columns in place."""
+        codes = np.zeros((len(self.domain), n), dtype=np.int32)
+        for name in self._given:
+            codes[self.domain.positions[name]] = columns[name]
+        return codes
+
+
+def checked_count(n: int) -> int:
+    """A number of records, or a clear error."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise InvalidInput(
+            f"`n` must be a number of records; got {n!r}. Round it to an integer first."
+        )
+    return int(n)
+
+
+def key_of(rng: Random) -> int:
+    """The key of the random numbers: drawn from a generator, or from one of that seed."""
+    return int(np.random.default_rng(rng).integers(2**63))
+
+
+def _tree_stages(tree: Calibration, given: set[str]) -> Iterable[Stage]:
+    """The nodes on the way down; the one that holds what is given comes first."""
+    inside = given.intersection(tree.home)
+    holding = [p for p, node in enumerate(tree.nodes) if inside and inside.issubset(node.clique)]
+    root = min(holding, key=lambda p: tree.plan.domain.size_of(tree.nodes[p].clique), default=None)
+    for step in tree.downward(root):
+        if step.place == root:
+            step = _beginning(step, inside)  # noqa: PLW2901
+        if step.added:
+            yield _stage(tree.plan.domain, tree.marginal(step.place), step)
+
+
+def _beginning(step: Step, given: set[str]) -> Step:
+    """The first node's step when some of its attributes are given."""
+    known = tuple(name for name in step.added if name in given)
+    return Step(step.place, known, tuple(name for name in step.added if name not in given))
+
+
+def _free_stages(tree: Calibration, given: set[str]) -> Iterable[Stage]:
+    """The attributes that no clique mentions: uniform."""
+    for name in tree.plan.free_attributes:
+        if name not in given:
+            yield _stage(tree.plan.domain, np.ones(tree.plan.domain[name]), Step(0, (), (name,)))
+
+
+def _stage(domain: Domain, table: Vector, step: Step) -> Stage:
+    """A node's table as rows and cells."""
+    names = sorted((*step.known, *step.added), key=domain.positions.__getitem__)
+    moved = table.transpose([names.index(name) for name in (*step.known, *step.added)])
+    known = [domain[name] for name in step.known]
+    added = [domain[name] for name in step.added]
+    cells = np.arange(math.prod(added))
+    codes = np.array(np.unravel_index(cells, added), dtype=np.int32).reshape(len(added), -1)
+    return Stage(
+        weights=np.ascontiguousarray(moved).reshape(math.prod(known), -1),
+        known=_places(domain, step.known),
+        strides=np.array([math.prod(known[i + 1 :]) for i in range(len(known))], dtype=np.int64),
+        added=_places(domain, step.added),
+        decoded=codes,
+    )
+
+
+def _places(domain: Domain, names: Iterable[str]) -> Integers:
+    return np.array([domain.positions[name] for name in names], dtype=np.int64)
+
+
+def _aliases(weights: Vector) -> tuple[Vector, Codes]:
+    share, alias = np.empty_like(weights), np.empty(weights.shape, dtype=np.int32)
+    waiting = np.empty(weights.shape[1], dtype=np.int64)
+    routine("make_aliases")(
+        pointer(weights), pointer(share), pointer(alias), *weights.shape, pointer(waiting)
+    )
+    return share, alias
+
+
+def _draw(
+    codes: Codes, stage: Stage, tables: tuple[Vector, Codes], key: int, first: int,
+    phase: tuple[int, int],
+) -> None:  # fmt: skip
+    share, alias = tables
+    numbers = np.array(phase, dtype=np.int64)
+    compiled = routine("draw")
+
+    def run(span: tuple[int, int]) -> None:
+        compiled(
+            pointer(codes), *codes.shape, *span, first, pointer(stage.known),
+            pointer(stage.strides), len(stage.known), pointer(stage.added), len(stage.added),
+            pointer(stage.decoded), pointer(share), pointer(alias), *share.shape, key,
+            pointer(numbers),
+        )  # fmt: skip
+
+    together(run, spans(codes.shape[1], _WORTH_THREADS))
+
+
+def _members(codes: Codes, stage: Stage) -> Integers:
+    """How many records each row of a stage has."""
+    members = np.empty(len(stage.weights), np.int64)
+    routine("count_rows")(
+        pointer(codes), *codes.shape, pointer(stage.known), pointer(stage.strides),
+        len(stage.known), pointer(members), len(members),
+    )  # fmt: skip
+    return members
+
+
+def _refuse_impossible(stage: Stage, members: Integers) -> None:
+    n_impossible = int(members[stage.weights.sum(axis=1) <= 0].sum())
+    if n_impossible:
+        raise ImpossibleModel(
+            f"`given` must be records that the model holds possible; got {n_impossible} whose "
+            "combination of values has no mass. Leave those out, or give fewer columns."
+        )
+
+
+def _allot(codes: Codes, order: Integers, stage: Stage, random: np.random.Generator) -> None:
+    """Divide the records of every row among its cells, and hand the cells out at random."""
+    n_rows, n_cells = stage.weights.shape
+    members, counts = _members(codes, stage), np.empty((n_rows, n_cells), np.int32)
+    _refuse_impossible(stage, members)
+    carried = np.asarray(random.random(n_cells) - 0.5)
+    priority, cells, at = np.empty(n_cells), np.empty(n_cells, np.int64), np.empty(n_rows, np.int64)
+    routine("apportion")(
+        pointer(stage.weights), pointer(members), pointer(counts), n_rows, n_cells,
+        pointer(carried), pointer(priority), pointer(cells),
+    )  # fmt: skip
+    routine("hand_out")(
+        pointer(codes), *codes.shape, pointer(order), pointer(stage.known),
+        pointer(stage.strides), len(stage.known), pointer(stage.added), len(stage.added),
+        pointer(stage.decoded), pointer(counts), pointer(at), n_rows, n_cells,
+    )  # fmt: skip

@@ -1,0 +1,37 @@
+"""Work divided between threads: compiled routines let other threads run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from typing import TypeVar
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+
+def together(run: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+    """The results of all parts, which run at the same time."""
+    if not parts:
+        return []
+    others = [_pool(len(parts) - 1).submit(run, part) for part in parts[1:]]
+    return [run(parts[0]), *(other.result() for other in others)]
+
+
+def spans(n: int, worth: int) -> list[tuple[int, int]]:
+    """A range in as many parts as there are processors, if each part is worth a thread."""
+    n_parts = max(1, min(os.cpu_count() or 1, n // worth))
+    ends = [n * part // n_parts for part in range(n_parts + 1)]
+    return list(pairwise(ends))
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=max(1, threads), thread_name_prefix="juncture")
+
+
+# A forked child inherits the pools but not their threads.
+os.register_at_fork(after_in_child=_pool.cache_clear)
