@@ -13,6 +13,7 @@ from juncture.block import (
     Subset,
     Total,
 )
+from juncture.codebook import Codebook, Coding
 from juncture.domain import Domain
 from juncture.errors import (
     ImpossibleModel,
@@ -20,6 +21,7 @@ from juncture.errors import (
     JunctureError,
     ModelTooLarge,
     UnknownAttribute,
+    UnreadableFile,
 )
 from juncture.estimation import Estimate, Status, estimate
 from juncture.factor import Factor
@@ -29,6 +31,7 @@ from juncture.model import Model
 from juncture.oracles.propagation import Propagation
 from juncture.plan import Plan
 from juncture.query import Kron, Scaled, Stack
+from juncture.release import Release, load
 from juncture.solvers.accelerated import Accelerated
 from juncture.solvers.direct import Direct
 from juncture.solvers.dual_averaging import DualAveraging
@@ -43,6 +46,8 @@ __all__ = [
     "Accelerated",
     "AllRanges",
     "Buckets",
+    "Codebook",
+    "Coding",
     "Direct",
     "Domain",
     "DualAveraging",
@@ -69,6 +74,7 @@ __all__ = [
     "Proximal",
     "Range",
     "Relay",
+    "Release",
     "Scaled",
     "Smoothed",
     "Stack",
@@ -77,5 +83,7 @@ __all__ = [
     "Subset",
     "Total",
     "UnknownAttribute",
+    "UnreadableFile",
     "estimate",
+    "load",
 ]

@@ -25,7 +25,6 @@ from juncture.sampling_kernels import count_rows as _count_rows
 from juncture.sampling_kernels import draw as _draw
 from juncture.sampling_kernels import hand_out as _hand_out
 from juncture.sampling_kernels import make_aliases as _make_aliases
-from juncture.sampling_kernels import shuffle as _shuffle
 
 PREFIX = "juncture_"
 
@@ -111,32 +110,32 @@ def count_rows(codes, n_columns, n, known, strides, n_known, members, n_rows):
     )  # fmt: skip
 
 
-def apportion(weights, members, counts, n_rows, n_cells, carried, priority, cells):
+def apportion(
+    weights, members, strides, sizes, n_known, counts, n_rows, n_cells, carried, n_carried,
+    priority, cells,
+):  # fmt: skip
     shape = (n_rows, n_cells)
     _apportion(
-        carray(weights, shape), carray(members, n_rows), carray(counts, shape),
-        carray(carried, n_cells), carray(priority, n_cells), carray(cells, n_cells),
+        carray(weights, shape), carray(members, n_rows), carray(strides, n_known),
+        carray(sizes, n_known), carray(counts, shape), carray(carried, n_carried),
+        carray(priority, n_cells), carray(cells, n_cells),
     )  # fmt: skip
 
 
-def shuffle(order, n, key, counter):
-    _shuffle(carray(order, n), key, counter)
-
-
 def hand_out(
-    codes, n_columns, n, order, known, strides, n_known, added, n_added, decoded, counts, at,
-    n_rows, n_cells,
+    codes, n_columns, n, known, strides, n_known, added, n_added, decoded, counts, at, n_rows,
+    n_cells, slots, key, counter,
 ):  # fmt: skip
     _hand_out(
-        carray(codes, (n_columns, n)), carray(order, n), carray(known, n_known),
-        carray(strides, n_known), carray(added, n_added), carray(decoded, (n_added, n_cells)),
-        carray(counts, (n_rows, n_cells)), carray(at, n_rows),
+        carray(codes, (n_columns, n)), carray(known, n_known), carray(strides, n_known),
+        carray(added, n_added), carray(decoded, (n_added, n_cells)),
+        carray(counts, (n_rows, n_cells)), carray(at, n_rows), carray(slots, n), key, counter,
     )  # fmt: skip
 
 
 _DOORS = (
     run, maximise, mix, descend, dot, quadratic, quadratic_value,
-    make_aliases, draw, count_rows, apportion, shuffle, hand_out,
+    make_aliases, draw, count_rows, apportion, hand_out,
 )  # fmt: skip
 
 

@@ -4,7 +4,8 @@
     ├── InvalidInput      (also a ValueError)        an argument breaks its rule
     │   └── UnknownAttribute  (also a KeyError)      a name that the domain does not have
     ├── ModelTooLarge     (also a MemoryError)       refused before anything was allocated
-    └── ImpossibleModel   (also an ArithmeticError)  the structural zeros exclude every record
+    ├── ImpossibleModel   (also an ArithmeticError)  the structural zeros exclude every record
+    └── UnreadableFile    (also a ValueError)        not a file of ours, or damaged
 
 A message reads: "`argument` must be <rule>; got <value>. <what to do>."
 """
@@ -31,3 +32,7 @@ class ModelTooLarge(JunctureError, MemoryError):
 
 class ImpossibleModel(JunctureError, ArithmeticError):
     """The potentials of minus infinity leave no record with positive probability."""
+
+
+class UnreadableFile(JunctureError, ValueError):
+    """A file is missing, damaged, altered or not one that Juncture wrote."""

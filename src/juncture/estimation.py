@@ -58,6 +58,15 @@ class Statistics:
         """How far the loss can at most be above the optimum."""
         return self.loss - self.lower_bound
 
+    def summary(self) -> dict[str, float]:
+        """The figures by name, for a report or a release."""
+        return {
+            "loss": self.loss,
+            "lower_bound": self.lower_bound,
+            "oracle_calls": self.oracle_calls,
+            "seconds": self.seconds,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
@@ -46,7 +47,7 @@ class Factor:
                 f"`values` must have the domain's shape {domain.shape}; got {array.shape}. "
                 "Put the axes in the order of the domain's attributes."
             )
-        if np.isnan(array).any() or np.isposinf(array).any():
+        if not (array < math.inf).all():
             raise InvalidInput(
                 "`values` must be finite or minus infinity; got not-a-number or plus infinity. "
                 "Look for a division by zero or a missing value in what produced them."

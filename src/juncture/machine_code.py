@@ -49,9 +49,8 @@ SIGNATURES = {
     "make_aliases": "vDDIqqQ",
     "draw": "vIqqqqqQQqQqIDIqquQ",
     "count_rows": "vIqqQQqQq",
-    "apportion": "vDQIqqDDQ",
-    "shuffle": "vQquq",
-    "hand_out": "vIqqQQQqQqIIQqq",
+    "apportion": "vDQQQqIqqDqDQ",
+    "hand_out": "vIqqQQqQqIIQqqIuq",
 }
 _C_TYPES: dict[str, Any] = {
     "v": None,

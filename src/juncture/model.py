@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +27,9 @@ from juncture.plan import Plan
 from juncture.query import Kron, Query, Scaled, Stack
 from juncture.sampling import Random, Records, Sampler, checked_count, key_of
 from juncture.tree_query import Table, TreeQuery
+
+if TYPE_CHECKING:
+    from juncture.sql import SqlAnswer
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +222,31 @@ class Model:
         sampler, count, columns = self._sampler(n, given)
         return self._records(sampler.synthesize(count, key_of(rng), columns))
 
+    def write_parquet(
+        self,
+        path: str | Path,
+        n: int | None = None,
+        *,
+        rng: Random = None,
+        chunk: int = 250_000,
+        callback: Callable[[int, int], None] | None = None,
+    ) -> Path:
+        """Independent synthetic records to a Parquet file, however many, in constant memory.
+
+        They are those that `sample` draws, in what the codebook calls them. `callback` is called
+        after each chunk with the records written so far and all.
+        """
+        from juncture.record_file import write_parquet  # noqa: PLC0415  (slow to import)
+
+        count, target = checked_count(round(self.total) if n is None else n), Path(path)
+        if checked_count(chunk) == 0:
+            raise InvalidInput("`chunk` must be at least 1; got 0. It is a number of records.")
+        write_parquet(
+            target, self._free_sampler, self.codebook, count, key_of(rng), chunk,
+            callback or (lambda _done, _all: None),
+        )  # fmt: skip
+        return target
+
     def _sampler(
         self, n: int | None, given: Mapping[str, ArrayLike] | None
     ) -> tuple[Sampler, int, Records]:
@@ -238,6 +268,16 @@ class Model:
 
     def _records(self, codes: NDArray[np.int32]) -> Records:
         return dict(zip(self.domain, codes, strict=True))
+
+    def sql(self, query: str) -> SqlAnswer:
+        """The answer to a SELECT with counts, sums and averages, over one table of any name.
+
+        Columns are the attributes; values are what the codebook calls them, or the codes.
+        """
+        from juncture import sql  # noqa: PLC0415  (the parser is slow to import)
+
+        book = self.codebook or Codebook.plain(self.domain)
+        return sql.run(query, self.domain, book, self.total, self.answer)
 
     def most_probable(self) -> dict[str, int]:
         """The record with the largest probability; ties go to low codes."""

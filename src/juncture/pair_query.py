@@ -126,7 +126,8 @@ class PairQuery:
         fresh = tuple(name for name in asked if name not in known)
         table = self._onto(node, known, fresh)
         mass = table.sum(axis=1, keepdims=True)
-        table = np.asarray(np.divide(table, mass, out=np.zeros_like(table), where=mass > 0))
+        mass[mass == 0] = 1.0
+        table = np.asarray(table / mass)
         if len(fresh) == len(asked):
             return table
         shape = [self._domain[name] for name in (*known, *fresh)]
@@ -141,9 +142,10 @@ class PairQuery:
 
     def _onto(self, node: int, rows: Clique, columns: Clique) -> Vector:
         """A node's probabilities as a matrix of some of its attributes by others."""
-        clique = self._tree.nodes[node].clique
-        summed = tuple(a for a, name in enumerate(clique) if name not in (*rows, *columns))
-        table = self._tree.marginal(node).sum(axis=summed)
-        left = [name for name in clique if name in (*rows, *columns)]
-        moved = table.transpose([left.index(name) for name in (*rows, *columns)])
+        kept, clique = (*rows, *columns), self._tree.nodes[node].clique
+        table = self._tree.marginal(node)
+        if len(kept) < len(clique):
+            table = table.sum(axis=tuple(a for a, name in enumerate(clique) if name not in kept))
+            clique = tuple(name for name in clique if name in kept)
+        moved = table.transpose([clique.index(name) for name in kept])
         return np.asarray(moved.reshape(self._domain.size_of(rows), -1))

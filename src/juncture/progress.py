@@ -1,8 +1,8 @@
-"""A progress bar for fits, for people who watch. Needs `rich` (the extra `progress`)."""
+"""Progress bars for people who watch. They need `rich` (the extra `progress`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from juncture.errors import JunctureError
@@ -17,19 +17,36 @@ def progress_bar(max_steps: int = 5000) -> Iterator[Callback]:
     >>> with progress_bar() as show:  # doctest: +SKIP
     ...     estimate(domain, measurements, callback=show)
     """
+    with _bar("fitting", max_steps) as move:
+
+        def show(so_far: Statistics) -> None:
+            move(so_far.oracle_calls, f"{so_far.oracle_calls} steps, loss {so_far.loss:,.1f}")
+
+        yield show
+
+
+@contextmanager
+def records_bar(n: int) -> Iterator[Callable[[int, int], None]]:
+    """A bar that shows records being written; hand what it gives to `callback`."""
+    with _bar("writing records", n) as move:
+        yield lambda done, _all: move(done, f"{done:,}")
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Callable[[int, str], None]]:
     try:
-        from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415  optional
+        from rich.progress import (  # noqa: PLC0415  optional
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
     except ImportError:
         raise JunctureError(
             "The progress bar needs the package rich; it is not installed. "
             "Install juncture[progress], or leave the bar out."
         ) from None
-    columns = (TextColumn("fitting"), BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns) as progress:
-        task = progress.add_task("", total=max_steps)
-
-        def show(so_far: Statistics) -> None:
-            words = f"{so_far.oracle_calls} steps, loss {so_far.loss:,.1f}"
-            progress.update(task, completed=so_far.oracle_calls, description=words)
-
-        yield show
+    words = TextColumn("{task.description}")
+    with Progress(TextColumn(what), BarColumn(), words, TimeRemainingColumn()) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda done, text: progress.update(task, completed=done, description=text)

@@ -8,7 +8,9 @@ so that counts over the cliques match the model's up to rounding instead of up t
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +39,7 @@ class Stage(NamedTuple):
     known: Integers
     """The columns of the known attributes, with what each adds to the row for one more code."""
     strides: Integers
+    sizes: Integers
     added: Integers
     decoded: Codes
     """For each added attribute, its code in every cell."""
@@ -52,7 +55,7 @@ class Sampler:
     def __init__(self, tree: Calibration, given: Sequence[str] = ()) -> None:
         self.domain = tree.plan.domain
         self._given = tuple(given)
-        self._stages = [*_tree_stages(tree, set(given)), *_free_stages(tree, set(given))]
+        self._steps = [*_tree_steps(tree, set(given)), *_free_steps(tree, set(given))]
         self._aliases: list[tuple[Vector, Codes]] = []
 
     def sample(
@@ -60,23 +63,40 @@ class Sampler:
     ) -> Codes:
         """Independent draws, a row for each attribute; `first` is the first record's number."""
         codes = self._codes(n, columns or {})
-        self._aliases = self._aliases or [_aliases(stage.weights) for stage in self._stages]
-        for place, (stage, tables) in enumerate(zip(self._stages, self._aliases, strict=True)):
+        stages = self._whole_stages
+        self._aliases = self._aliases or [_aliases(stage.weights) for stage in stages]
+        for place, (stage, tables) in enumerate(zip(stages, self._aliases, strict=True)):
             if columns:
                 _refuse_impossible(stage, _members(codes, stage))
-            _draw(codes, stage, tables, key, first, (place, len(self._stages)))
+            _draw(codes, stage, tables, key, first, (place, len(stages)))
         return codes
 
     def synthesize(self, n: int, key: int, columns: Mapping[str, Codes] | None = None) -> Codes:
         """Records whose counts follow the model's tables up to rounding."""
         codes = self._codes(n, columns or {})
-        order = np.empty(n, dtype=np.int64)
         random = np.random.default_rng(key)
-        for place, stage in enumerate(self._stages):
+        for place, stage in enumerate(self._single_stages):
             # Each stage has its own stretch of the random numbers.
-            routine("shuffle")(pointer(order), n, key, place * (n + 1))
-            _allot(codes, order, stage, random)
+            _allot(codes, stage, random, key, place * n)
         return codes
+
+    @cached_property
+    def _whole_stages(self) -> list[Stage]:
+        """A stage for each node: one draw gives all that it adds."""
+        return [_stage(self.domain, table, step) for table, step in self._steps]
+
+    @cached_property
+    def _single_stages(self) -> list[Stage]:
+        """A stage for each attribute, given all others of its node that come before."""
+        stages = []
+        for table, step in self._steps:
+            axes = self.domain.canonical((*step.known, *step.added))
+            for place, name in enumerate(step.added):
+                known = (*step.known, *step.added[:place])
+                later = tuple(axes.index(other) for other in step.added[place + 1 :])
+                part = Step(step.place, known, (name,))
+                stages.append(_stage(self.domain, table.sum(axis=later), part))
+        return stages
 
     def _codes(self, n: int, columns: Mapping[str, Codes]) -> Codes:
         """Room for the records, with the given columns in place."""
@@ -100,29 +120,28 @@ def key_of(rng: Random) -> int:
     return int(np.random.default_rng(rng).integers(2**63))
 
 
-def _tree_stages(tree: Calibration, given: set[str]) -> Iterable[Stage]:
-    """The nodes on the way down; the one that holds what is given comes first."""
+def _tree_steps(tree: Calibration, given: set[str]) -> Iterable[tuple[Vector, Step]]:
+    """The nodes on the way down; the one that holds what is given comes first.
+
+    What a node adds is ordered by how many other nodes hold it too: they build on it.
+    """
     inside = given.intersection(tree.home)
     holding = [p for p, node in enumerate(tree.nodes) if inside and inside.issubset(node.clique)]
     root = min(holding, key=lambda p: tree.plan.domain.size_of(tree.nodes[p].clique), default=None)
+    spread = Counter(name for node in tree.nodes for name in node.clique)
     for step in tree.downward(root):
-        if step.place == root:
-            step = _beginning(step, inside)  # noqa: PLW2901
-        if step.added:
-            yield _stage(tree.plan.domain, tree.marginal(step.place), step)
+        known = (*step.known, *(n for n in step.added if step.place == root and n in inside))
+        added = (name for name in step.added if name not in known)
+        ordered = tuple(sorted(added, key=lambda name: -spread[name]))
+        if ordered:
+            yield tree.marginal(step.place), Step(step.place, known, ordered)
 
 
-def _beginning(step: Step, given: set[str]) -> Step:
-    """The first node's step when some of its attributes are given."""
-    known = tuple(name for name in step.added if name in given)
-    return Step(step.place, known, tuple(name for name in step.added if name not in given))
-
-
-def _free_stages(tree: Calibration, given: set[str]) -> Iterable[Stage]:
+def _free_steps(tree: Calibration, given: set[str]) -> Iterable[tuple[Vector, Step]]:
     """The attributes that no clique mentions: uniform."""
     for name in tree.plan.free_attributes:
         if name not in given:
-            yield _stage(tree.plan.domain, np.ones(tree.plan.domain[name]), Step(0, (), (name,)))
+            yield np.ones(tree.plan.domain[name]), Step(0, (), (name,))
 
 
 def _stage(domain: Domain, table: Vector, step: Step) -> Stage:
@@ -137,6 +156,7 @@ def _stage(domain: Domain, table: Vector, step: Step) -> Stage:
         weights=np.ascontiguousarray(moved).reshape(math.prod(known), -1),
         known=_places(domain, step.known),
         strides=np.array([math.prod(known[i + 1 :]) for i in range(len(known))], dtype=np.int64),
+        sizes=np.array(known, dtype=np.int64),
         added=_places(domain, step.added),
         decoded=codes,
     )
@@ -193,19 +213,22 @@ def _refuse_impossible(stage: Stage, members: Integers) -> None:
         )
 
 
-def _allot(codes: Codes, order: Integers, stage: Stage, random: np.random.Generator) -> None:
+def _allot(codes: Codes, stage: Stage, random: np.random.Generator, key: int, counter: int) -> None:
     """Divide the records of every row among its cells, and hand the cells out at random."""
     n_rows, n_cells = stage.weights.shape
     members, counts = _members(codes, stage), np.empty((n_rows, n_cells), np.int32)
     _refuse_impossible(stage, members)
-    carried = np.asarray(random.random(n_cells) - 0.5)
+    sizes = stage.sizes
+    carried = np.asarray(random.random(max(1, int(sizes.sum())) * n_cells) - 0.5)
     priority, cells, at = np.empty(n_cells), np.empty(n_cells, np.int64), np.empty(n_rows, np.int64)
     routine("apportion")(
-        pointer(stage.weights), pointer(members), pointer(counts), n_rows, n_cells,
-        pointer(carried), pointer(priority), pointer(cells),
+        pointer(stage.weights), pointer(members), pointer(stage.strides), pointer(sizes),
+        len(sizes), pointer(counts), n_rows, n_cells, pointer(carried), len(carried),
+        pointer(priority), pointer(cells),
     )  # fmt: skip
+    slots = np.empty(codes.shape[1], np.int32)
     routine("hand_out")(
-        pointer(codes), *codes.shape, pointer(order), pointer(stage.known),
-        pointer(stage.strides), len(stage.known), pointer(stage.added), len(stage.added),
-        pointer(stage.decoded), pointer(counts), pointer(at), n_rows, n_cells,
+        pointer(codes), *codes.shape, pointer(stage.known), pointer(stage.strides),
+        len(stage.known), pointer(stage.added), len(stage.added), pointer(stage.decoded),
+        pointer(counts), pointer(at), n_rows, n_cells, pointer(slots), key, counter,
     )  # fmt: skip

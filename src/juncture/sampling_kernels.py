@@ -110,13 +110,16 @@ def _select(priority, cells, n, most):
 
 
 @inner()
-def apportion(weights, members, counts, carried, priority, cells):
+def apportion(weights, members, strides, sizes, counts, carried, priority, cells):
     """Divide the members of every row among its cells, as nearly in proportion as integers go.
 
     Each cell gets its share rounded down or up. Which are rounded up is decided by what is left
-    over, in this row and in those before (`carried`), so that sums over rows come out right too.
+    over: in this row, and in all rows before that share the value of one of the row's attributes
+    (`carried`, a table of left-overs for each attribute). So not only rows come out right, but
+    also the sums over all rows that agree in one attribute.
     """
     n_rows, n_cells = weights.shape
+    n_known = len(sizes)
     for row in range(n_rows):
         total = 0.0
         for k in range(n_cells):
@@ -126,16 +129,22 @@ def apportion(weights, members, counts, carried, priority, cells):
             continue
         left, n = members[row], 0
         for k in range(n_cells):
+            if weights[row, k] <= 0.0:
+                continue
             target = members[row] * (weights[row, k] / total)
             whole = int(target + _NEAR)
             counts[row, k] = whole
             left -= whole
-            rest = target - whole
-            carried[k] += rest
+            rest, over, start = target - whole, 0.0, 0
+            for j in range(n_known):
+                at = (start + (row // strides[j]) % sizes[j]) * n_cells + k
+                carried[at] += rest
+                over += carried[at]
+                start += sizes[j]
             if rest > _NEAR:
-                priority[n], cells[n] = carried[k], k
+                priority[n], cells[n] = over if n_known else rest + carried[k], k
                 n += 1
-        if n == 0 or left > n:  # by rounding alone: whatever has weight may take the rest
+        if left > n:  # by rounding alone: whatever has weight may take the rest
             n = 0
             for k in range(n_cells):
                 if weights[row, k] > 0.0:
@@ -143,35 +152,35 @@ def apportion(weights, members, counts, carried, priority, cells):
                     n += 1
         if left > 0:
             _select(priority, cells, n, left)
-        for j in range(left):
-            counts[row, cells[j % n]] += 1
-            carried[cells[j % n]] -= 1.0
+        for chosen in range(left):
+            k, start = cells[chosen % n], 0
+            counts[row, k] += 1
+            for j in range(n_known):
+                carried[(start + (row // strides[j]) % sizes[j]) * n_cells + k] -= 1.0
+                start += sizes[j]
 
 
 @inner()
-def shuffle(order, key, counter):
-    """A random order of everything (Fisher and Yates)."""
-    for i in range(len(order)):
-        order[i] = i
-    for i in range(len(order) - 1, 0, -1):
-        j = int(uniform(key, U(counter) + U(i)) * (i + 1))
-        order[i], order[j] = order[j], order[i]
-
-
-@inner()
-def hand_out(codes, order, known, strides, added, decoded, counts, at):
-    """Give every record a cell of its row, in a random order, until each cell's count is used."""
+def hand_out(codes, known, strides, added, decoded, counts, at, slots, key, counter):
+    """Give every record a cell of its row, at random, until each cell's count is used."""
+    begin = 0
     for row in range(len(at)):
-        at[row] = 0
-    for place in range(len(order)):
-        i, row = order[place], 0
+        end = begin
+        for k in range(counts.shape[1]):
+            for _ in range(counts[row, k]):
+                slots[end] = k
+                end += 1
+        for i in range(end - begin - 1, 0, -1):
+            j = int(uniform(key, U(counter) + U(begin + i)) * (i + 1))
+            slots[begin + i], slots[begin + j] = slots[begin + j], slots[begin + i]
+        at[row] = begin
+        begin = end
+    for i in range(codes.shape[1]):
+        row = 0
         for j in range(len(known)):
             row += codes[known[j], i] * strides[j]
-        k = at[row]
-        while counts[row, k] == 0:
-            k += 1
-        counts[row, k] -= 1
-        at[row] = k
+        k = slots[at[row]]
+        at[row] += 1
         for j in range(len(added)):
             codes[added[j], i] = decoded[j, k]
 

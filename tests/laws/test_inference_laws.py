@@ -40,7 +40,9 @@ def dense(drawn: strategies.Model) -> Array:
 
 def marginal(table: Array, names: Clique, asked: Clique) -> Array:
     """The dense table summed onto some attributes, in the order asked."""
-    return np.einsum(table, list(range(len(names))), [names.index(name) for name in asked])
+    kept = [names.index(name) for name in asked]
+    summed = table.sum(axis=tuple(i for i in range(len(names)) if i not in kept))
+    return np.asarray(summed.transpose([sorted(kept).index(place) for place in kept]))
 
 
 def names_of(drawn: strategies.Model) -> Clique:

@@ -1,0 +1,158 @@
+"""What is given away: the model with what it was made from, in one self-describing file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from juncture import archive, query_text
+from juncture.archive import Document
+from juncture.codebook import Codebook, Coding
+from juncture.domain import Domain
+from juncture.errors import ImpossibleModel, JunctureError, UnreadableFile
+from juncture.layout import Layout, Vector
+from juncture.measurement import Measurement
+from juncture.model import Model
+from juncture.oracles.propagation import Propagation
+from juncture.plan import Plan
+
+FORMAT, VERSION = "juncture release", 1
+# How far stored marginals may be from those of the stored potentials, as a share of the total.
+_SAME = 1e-6
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Release:
+    """A model, the measurements behind it, what was spent on them, and how well it fits."""
+
+    model: Model
+    measurements: Sequence[Measurement] = ()
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    """How the fit went: plain numbers and texts by name."""
+    ledger: Sequence[Mapping[str, Any]] | None = None
+    """The privacy events in order, where there is a ledger."""
+
+    def save(self, path: str | Path) -> Path:
+        """Write the release to a file, usually named `.jct`."""
+        arrays: list[Vector] = [self.model.potentials, self.model.marginals]
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "domain": [[name, size] for name, size in self.model.domain.items()],
+            "codebook": _written_codebook(self.model.codebook),
+            "cliques": [list(clique) for clique in self.model.cliques],
+            "total": self.model.total,
+            "log_partition": self.model.log_partition,
+            "measurements": [_written_measurement(m, arrays) for m in self.measurements],
+            "statistics": {name: _finite(value) for name, value in self.statistics.items()},
+            "ledger": None if self.ledger is None else [dict(event) for event in self.ledger],
+        }
+        target = Path(path)
+        archive.write(target, document, arrays)
+        return target
+
+
+def load(path: str | Path) -> Release:
+    """Read a release; a damaged or hostile file gets a clear error and nothing large is made."""
+    source = Path(path)
+    document, arrays = archive.read(source)
+    try:
+        return _release(document, arrays)
+    except UnreadableFile as error:
+        raise UnreadableFile(f"`path` must be a release; got {source}: {error}") from None
+    except JunctureError as error:
+        raise UnreadableFile(
+            f"`path` must be a sound release; got {source}, which is not: {error}"
+        ) from None
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
+        raise UnreadableFile(
+            f"`path` must be a sound release; got {source}, whose document does not fit together "
+            f"({type(error).__name__}: {error}). Ask for it again where it came from."
+        ) from None
+
+
+def _release(document: Document, arrays: list[Vector]) -> Release:
+    if document.get("format") != FORMAT:
+        raise UnreadableFile("it is a file of another kind. Give a file that Release.save wrote.")
+    if document.get("version") != VERSION:
+        raise UnreadableFile(
+            f"it has version {document.get('version')!r} of the format, and this is version "
+            f"{VERSION}. Install the Juncture that wrote it."
+        )
+    domain = Domain([(name, size) for name, size in document["domain"]])
+    return Release(
+        model=_model(document, domain, arrays),
+        measurements=tuple(_measurement(m, domain, arrays) for m in document["measurements"]),
+        statistics=dict(document["statistics"]),
+        ledger=None if document["ledger"] is None else [dict(e) for e in document["ledger"]],
+    )
+
+
+def _model(document: Document, domain: Domain, arrays: list[Vector]) -> Model:
+    """The model, after its parts have been checked against each other."""
+    layout = Layout(domain, [tuple(clique) for clique in document["cliques"]])
+    potentials, marginals = layout.checked(arrays[0]), layout.checked(arrays[1])
+    total, log_partition = float(document["total"]), float(document["log_partition"])
+    if not (math.isfinite(total) and total > 0 and math.isfinite(log_partition)):
+        raise ValueError(total, log_partition)
+    plan = Plan.build(domain, layout.cliques)
+    beliefs = Propagation(plan).marginals(potentials, total)
+    wrong = np.abs(beliefs.marginals - marginals).max(initial=0.0)
+    if not wrong <= _SAME * total:
+        raise ImpossibleModel("`marginals` must be those of the potentials; got others.")
+    codebook = document["codebook"]
+    book = None if codebook is None else _codebook(codebook).checked(domain)
+    return Model(plan, potentials, marginals, log_partition, total, book)
+
+
+def _written_measurement(measurement: Measurement, arrays: list[Vector]) -> Document:
+    arrays += [measurement.values, np.atleast_1d(measurement.stddev)]
+    return {
+        "clique": list(measurement.clique),
+        "values": len(arrays) - 2,
+        "stddev": len(arrays) - 1,
+        "noise": str(measurement.noise),
+        "query": query_text.written(measurement.query, arrays),
+    }
+
+
+def _measurement(text: Document, domain: Domain, arrays: list[Vector]) -> Measurement:
+    values, stddev = arrays[text["values"]], arrays[text["stddev"]]
+    measurement = Measurement(
+        tuple(text["clique"]),
+        values,
+        stddev=stddev[0] if len(stddev) == 1 else stddev,
+        query=query_text.read(text["query"], arrays),
+        noise=text["noise"],
+    )
+    measurement.operator(domain)
+    return measurement
+
+
+def _written_codebook(codebook: Codebook | None) -> Document | None:
+    if codebook is None:
+        return None
+    return {name: [_meaning(m) for m in c.meanings] for name, c in codebook.codings.items()}
+
+
+def _meaning(meaning: object) -> object:
+    return list(meaning) if isinstance(meaning, tuple) else meaning
+
+
+def _codebook(text: Document) -> Codebook:
+    return Codebook(
+        {
+            str(name): Coding(tuple(tuple(m) if isinstance(m, list) else m for m in meanings))
+            for name, meanings in text.items()
+        }
+    )
+
+
+def _finite(value: object) -> object:
+    """JSON has no infinities: what is unknown is null."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

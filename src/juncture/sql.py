@@ -1,0 +1,425 @@
+"""SQL answered by a model: counts, sums and averages become factored queries.
+
+Every condition, every summed expression and every group is about one attribute, so an aggregate is
+a product of functions of single attributes, which is a `Kron`. An attribute whose codes stand for
+intervals is cut at the numbers that the query compares it with, so that a condition counts the
+right share of an interval, and a sum takes the middle of that share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cmp_to_key
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlglot
+from sqlglot import exp
+
+from juncture.block import Block, Matrix
+from juncture.codebook import Codebook, Coding
+from juncture.domain import Domain
+from juncture.errors import InvalidInput
+from juncture.layout import Vector
+from juncture.query import Kron
+from juncture.sql_scalar import Node, Value, evaluate, literal
+
+Ask = Callable[[Kron], Vector]
+Key = tuple[Any, ...]
+
+_AGGREGATES = (exp.Count, exp.Sum, exp.Avg)
+# Groups with a smaller share of all records than this do not appear.
+_LEAST_SHARE = 1e-12
+_REFUSED = {
+    "joins": "Joins have no answer here: a model is one table.",
+    "with_": "WITH has no answer here: write one SELECT.",
+    "distinct": "DISTINCT has no answer here: a model has no records. GROUP BY the columns.",
+    "windows": "Window functions have no answer here: a model has no records.",
+    "qualify": "QUALIFY has no answer here: a model has no records.",
+}
+
+
+@dataclass(frozen=True)
+class SqlAnswer:
+    """Named columns and rows of values; counts are expectations, so they need not be whole."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def __str__(self) -> str:
+        cells = [self.columns, *(tuple(map(_shown, row)) for row in self.rows)]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
+        lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
+        return "\n".join(lines)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """A dictionary for each row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def _shown(value: object) -> str:
+    return "NULL" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def run(sql: str, domain: Domain, codebook: Codebook, total: float, ask: Ask) -> SqlAnswer:
+    """The answer to a SELECT; `ask` answers factored queries."""
+    return _Select(_parsed(sql), domain, codebook, total, ask).answer()
+
+
+def _parsed(sql: str) -> exp.Select:
+    try:
+        (tree,) = sqlglot.parse(sql, read="duckdb")
+    except (sqlglot.errors.SqlglotError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "several statements"
+        raise InvalidInput(f"`sql` must be one SELECT; got an error: {reason}. Check it.") from None
+    if not isinstance(tree, exp.Select):
+        raise InvalidInput(
+            "`sql` must be one SELECT; got another kind of statement. A model only answers."
+        )
+    for part, reason in _REFUSED.items():
+        if tree.args.get(part):
+            raise InvalidInput(f"`sql` must be about one table of counts; got {part}. {reason}")
+    if any(query is not tree for query in tree.find_all(exp.Query)):
+        raise InvalidInput(
+            "`sql` must have no subquery; got one. Ask for its answer first, in a query of its own."
+        )
+    if tree.find(exp.Window):
+        raise InvalidInput(f"`sql` must have no windows; got one. {_REFUSED['windows']}")
+    if tree.find(exp.Star) and any(isinstance(e, exp.Star) for e in tree.expressions):
+        raise InvalidInput(
+            "`sql` must ask for counts, sums or averages; got SELECT *. A model has no records of "
+            "its own: draw synthetic ones with sample()."
+        )
+    return tree
+
+
+class Piece(NamedTuple):
+    """A part of a code: all of it, or a stretch of its interval."""
+
+    code: int
+    share: float
+    value: Any
+
+
+class Aggregate(NamedTuple):
+    """What is added up over the records: a product of expressions of single attributes."""
+
+    factors: tuple[Node, ...]
+    conditions: tuple[Node, ...]
+    counted: bool
+    """Count the records where the factors are not missing, instead of their product."""
+
+
+class _Select:
+    """One SELECT on its way to its answer."""
+
+    def __init__(
+        self, tree: exp.Select, domain: Domain, codebook: Codebook, total: float, ask: Ask
+    ) -> None:
+        self.domain, self.codebook, self.total, self.ask = domain, codebook, total, ask
+        self.aliases = {e.alias: e.this for e in tree.expressions if isinstance(e, exp.Alias)}
+        self.tree = tree
+        self._name_columns()
+        self.outputs = [output.unalias() for output in tree.expressions]
+        self.groups = [self._resolved(node) for node in _listed(tree, "group")]
+        where = tree.args.get("where")
+        self.conditions = tuple(_conjuncts(where.this)) if where else ()
+        for node in (*self.groups, *self.conditions):
+            _refuse_aggregates(node, "WHERE and GROUP BY", "SELECT or HAVING")
+        if not self.groups and not any(output.find(*_AGGREGATES) for output in self.outputs):
+            raise InvalidInput(
+                "`sql` must ask for counts, sums or averages; got records. A model has no records "
+                "of its own: add COUNT(*) and GROUP BY, or draw synthetic ones with sample()."
+            )
+        self.grouped = self._by_attribute(self.groups, "GROUP BY")
+        self._pieces = self._all_pieces()
+        self._tables: dict[Aggregate, Vector] = {}
+
+    def answer(self) -> SqlAnswer:
+        """All rows: grouped, filtered, ordered and cut."""
+        having, order = self.tree.args.get("having"), _listed(self.tree, "order")
+        rows: list[tuple[tuple[Any, ...], list[Any]]] = []
+        for group in self._all_groups():
+            if having is None or group.value(having.this):
+                keys = [group.value(self._resolved(each.this)) for each in order]
+                rows.append((tuple(group.value(output) for output in self.outputs), keys))
+
+        def precedence(left: tuple[Any, list[Any]], right: tuple[Any, list[Any]]) -> int:
+            return _precedence(left[1], right[1], order)
+
+        rows.sort(key=cmp_to_key(precedence))
+        offset, limit = (self._number(part) for part in ("offset", "limit"))
+        first = offset or 0
+        kept = rows[first:] if limit is None else rows[first : first + limit]
+        names = tuple(output.alias_or_name or output.sql() for output in self.tree.expressions)
+        return SqlAnswer(names, tuple(row for row, _ in kept))
+
+    def _number(self, part: str) -> int | None:
+        node = self.tree.args.get(part)
+        return None if node is None else int(literal(node.expression))
+
+    # Names.
+
+    def _name_columns(self) -> None:
+        """Give every column the exact name of its attribute; aliases stay what they are."""
+        for column in list(self.tree.find_all(exp.Column)):
+            if column.name in self.aliases and column.name not in self.domain:
+                continue
+            alike = [name for name in self.domain if name.lower() == column.name.lower()]
+            exact = column.name in self.domain or len(alike) != 1
+            name = self.domain.project([column.name if exact else alike[0]]).attributes[0]
+            column.replace(exp.column(exp.to_identifier(name, quoted=True)))
+
+    def _resolved(self, node: Node) -> Node:
+        """What an alias, or a position in the list of outputs, stands for."""
+        if isinstance(node, exp.Literal) and not node.is_string:
+            place = int(str(node.this)) if str(node.this).isdigit() else 0
+            if not 1 <= place <= len(self.outputs):
+                raise InvalidInput(
+                    f"`sql` must give positions from 1 to {len(self.outputs)}; got {node.sql()}. "
+                    "Name the column instead."
+                )
+            return self.outputs[place - 1]
+        if isinstance(node, exp.Column) and node.name not in self.domain:
+            return self.aliases[node.name]
+        return node
+
+    def _columns(self, node: Node) -> set[str]:
+        return {column.name for column in node.find_all(exp.Column)}
+
+    def _by_attribute(self, nodes: Iterable[Node], place: str) -> dict[str, list[Node]]:
+        """Expressions by the one attribute that each is about."""
+        found: dict[str, list[Node]] = {}
+        for node in nodes:
+            names = self._columns(node)
+            if len(names) != 1 or not names.issubset(self.domain):
+                about = ", ".join(sorted(names)) or "no attribute"
+                raise InvalidInput(
+                    f"`sql` must have one attribute in each part of {place}; got {node.sql()}, "
+                    f"about {about}. Conditions on several attributes may be joined by AND only."
+                )
+            found.setdefault(names.pop(), []).append(node)
+        return found
+
+    # Single attributes.
+
+    def _all_pieces(self) -> dict[str, list[Piece]]:
+        """Every attribute of the query, cut at the numbers that it is compared with."""
+        cuts: dict[str, set[float]] = {name: set() for name in self._columns(self.tree)}
+        for node in self.tree.find_all(exp.Predicate):
+            if not node.find(*_AGGREGATES):
+                _check_values(node, self.codebook)
+                numbers = {abs(number) for number in _numbers_in(node)}
+                for name in self._columns(node):
+                    cuts[name] |= numbers | {-number for number in numbers}
+        used = [name for name in cuts if name in self.domain]
+        return {name: list(_cut(self.codebook[name], sorted(cuts[name]))) for name in used}
+
+    def _keys(self, name: str) -> list[Key]:
+        """For each piece of an attribute, its group."""
+        labels, nodes = self.codebook[name].labels, self.grouped.get(name, [])
+        return [
+            tuple(
+                labels[piece.code]
+                if isinstance(node, exp.Column)
+                else evaluate(node, _constantly(piece.value))
+                for node in nodes
+            )
+            for piece in self._pieces[name]
+        ]
+
+    def _groups_of(self, name: str) -> list[Key]:
+        return list(dict.fromkeys(self._keys(name)))
+
+    def _block(
+        self, name: str, factors: Sequence[Node], conditions: Sequence[Node],
+        counted: bool,
+    ) -> Matrix:  # fmt: skip
+        """One attribute's part of an aggregate: a row for each group, a column for each code."""
+        places = {key: place for place, key in enumerate(self._groups_of(name))}
+        matrix = np.zeros((len(places), self.domain[name]))
+        for piece, key in zip(self._pieces[name], self._keys(name), strict=True):
+            lookup = _constantly(piece.value)
+            if all(evaluate(condition, lookup) for condition in conditions):
+                values = [evaluate(factor, lookup) for factor in factors]
+                if None not in values:
+                    weight = 1.0 if counted else math.prod(map(_as_number, values))
+                    matrix[places[key], piece.code] += piece.share * weight
+        return Matrix(matrix)
+
+    # Aggregates.
+
+    def table(self, aggregate: Aggregate) -> Vector:
+        """An aggregate for every combination of groups, an axis for each grouped attribute."""
+        if aggregate not in self._tables:
+            self._tables[aggregate] = self._made(aggregate)
+        return self._tables[aggregate]
+
+    def _made(self, aggregate: Aggregate) -> Vector:
+        constant = 1.0
+        for factor in aggregate.factors:
+            if not self._columns(factor):
+                value = literal(factor)
+                constant *= 0.0 if value is None else 1.0 if aggregate.counted else float(value)
+        for condition in aggregate.conditions:
+            if not self._columns(condition):
+                constant *= bool(literal(condition))
+        factors = self._by_attribute(filter(self._columns, aggregate.factors), "an aggregate")
+        conditions = self._by_attribute(filter(self._columns, aggregate.conditions), "WHERE")
+        blocks: dict[str, Block] = {
+            name: self._block(
+                name, factors.get(name, []), conditions.get(name, []), aggregate.counted
+            )
+            for name in dict.fromkeys((*self.grouped, *factors, *conditions))
+        }
+        answers = constant * self.ask(Kron(blocks))
+        return answers.reshape([len(self._groups_of(name)) for name in self.grouped])
+
+    def _all_groups(self) -> Iterator[_Group]:
+        """The groups that have records; without GROUP BY, the one group of all records."""
+        records = self.table(Aggregate((), self.conditions, counted=True))
+        axes = [self._groups_of(name) for name in self.grouped]
+        for place in product(*(range(len(axis)) for axis in axes)):
+            if not self.groups or records[place] > _LEAST_SHARE * self.total:
+                keys = {
+                    node.sql(): value
+                    for name, axis, i in zip(self.grouped, axes, place, strict=True)
+                    for node, value in zip(self.grouped[name], axis[i], strict=True)
+                }
+                yield _Group(self, place, keys)
+
+
+class _Group:
+    """One row in the making: what columns and aggregates stand for in it."""
+
+    def __init__(self, select: _Select, place: tuple[int, ...], keys: dict[str, Any]) -> None:
+        self._select, self._place, self._keys = select, place, keys
+
+    def value(self, node: Node) -> Value:
+        """The group's own value where it is grouped by this, else calculated."""
+        text = node.sql()
+        return self._keys[text] if text in self._keys else evaluate(node, self._lookup)
+
+    def _lookup(self, node: Node) -> Value:
+        if not isinstance(node, exp.Column):
+            return self._aggregated(node)
+        if node.sql() in self._keys:
+            return self._keys[node.sql()]
+        if node.name in self._select.aliases and node.name not in self._select.domain:
+            return self.value(self._select.aliases[node.name])
+        raise InvalidInput(
+            f"`sql` must group by every column outside an aggregate; got {node.sql()}. "
+            "Add it to GROUP BY, or take its SUM or AVG."
+        )
+
+    def _aggregated(self, node: Node) -> float | None:
+        conditions, kind = self._select.conditions, node
+        if isinstance(node, exp.Filter):
+            conditions, kind = (*conditions, *_conjuncts(node.expression.this)), node.this
+        factors = tuple(_factors(kind))
+        count = float(self._select.table(Aggregate(factors, conditions, True))[self._place])
+        if isinstance(kind, exp.Count):
+            return count
+        if count <= _LEAST_SHARE * self._select.total:
+            return None
+        added = float(self._select.table(Aggregate(factors, conditions, False))[self._place])
+        return added / count if isinstance(kind, exp.Avg) else added
+
+
+def _listed(tree: exp.Select, part: str) -> list[Any]:
+    node = tree.args.get(part)
+    return list(node.expressions) if node else []
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    """The conditions that AND joins."""
+    plain = node.unnest()
+    return (
+        [*_conjuncts(plain.left), *_conjuncts(plain.right)]
+        if isinstance(plain, exp.And)
+        else [plain]
+    )
+
+
+def _factors(aggregate: Node) -> Iterator[Node]:
+    """The expressions whose product an aggregate adds up; none for COUNT(*)."""
+    inner = aggregate.this
+    if isinstance(inner, exp.Distinct):
+        raise InvalidInput(
+            f"`sql` must not count distinct values; got {aggregate.sql()}. A model gives every "
+            "possible value some weight."
+        )
+    if inner is None or isinstance(inner, exp.Star):
+        return
+    _refuse_aggregates(inner, "an aggregate", "arithmetic around it")
+    waiting = [inner]
+    while waiting:
+        node = waiting.pop().unnest()
+        if isinstance(node, exp.Mul):
+            waiting += [node.right, node.left]
+        else:
+            yield node
+
+
+def _refuse_aggregates(node: Node, place: str, better: str) -> None:
+    if node.find(*_AGGREGATES):
+        raise InvalidInput(
+            f"`sql` must have no aggregates in {place}; got {node.sql()}. Use {better}."
+        )
+
+
+def _numbers_in(node: Node) -> Iterator[float]:
+    for each in node.find_all(exp.Literal):
+        if not each.is_string:
+            yield float(str(each.this))
+
+
+def _check_values(node: Node, codebook: Codebook) -> None:
+    """A value that no code stands for is a slip, not an empty answer."""
+    if isinstance(node, exp.EQ | exp.NEQ | exp.In) and isinstance(node.this, exp.Column):
+        others = node.expressions if isinstance(node, exp.In) else [node.expression]
+        for other in others:
+            known = node.this.name in codebook.codings
+            if known and isinstance(other, exp.Literal | exp.Boolean | exp.Neg):
+                codebook[node.this.name].equal(literal(other))
+
+
+def _cut(coding: Coding, cuts: Sequence[float]) -> Iterator[Piece]:
+    """The codes; those that stand for intervals are cut at numbers inside them."""
+    for code, meaning in enumerate(coding.meanings):
+        if isinstance(meaning, tuple):
+            low, high = meaning
+            ends = [low, *(cut for cut in cuts if low < cut < high), high]
+            for left, right in pairwise(ends):
+                yield Piece(code, (right - left) / (high - low), 0.5 * (left + right))
+        else:
+            yield Piece(code, 1.0, meaning)
+
+
+def _constantly(value: Value) -> Callable[[Node], Value]:
+    """The only column of an expression, at one of its values."""
+    return lambda _column: value
+
+
+def _as_number(value: object) -> float:
+    if not isinstance(value, int | float):
+        raise InvalidInput(
+            f"`sql` must add up numbers; got {value!r}. Count texts with COUNT(*) and WHERE."
+        )
+    return float(value)
+
+
+def _precedence(left: list[Any], right: list[Any], order: list[exp.Ordered]) -> int:
+    """Which of two rows comes first; missing values come last unless asked otherwise."""
+    for a, b, each in zip(left, right, order, strict=True):
+        if a is None or b is None:
+            if (a is None) != (b is None):
+                first = -1 if each.args.get("nulls_first") else 1
+                return first if a is None else -first
+        elif a != b:
+            below = a < b if isinstance(a, str) == isinstance(b, str) else str(a) < str(b)
+            return -1 if below != bool(each.args.get("desc")) else 1
+    return 0

@@ -1,0 +1,186 @@
+"""SQL answered by a model, against DuckDB on the table written out record by record."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from juncture.codebook import Codebook, Coding
+from juncture.domain import Domain
+from juncture.errors import InvalidInput
+from juncture.factor import Factor
+from juncture.model import Model
+
+DOMAIN = Domain({"age": 6, "sex": 2, "job": 4, "hours-per-week": 3})
+JOBS = ("clerk", "nurse", "pilot", None)
+BOOK = Codebook({"job": Coding(JOBS), "sex": Coding(("female", "male"))})
+
+
+def counts() -> np.ndarray:
+    """Whole counts of all records, some of them none."""
+    rng = np.random.default_rng(4)
+    found: np.ndarray = rng.integers(0, 4, DOMAIN.shape) * (rng.random(DOMAIN.shape) < 0.7)
+    return found
+
+
+def model() -> Model:
+    """The model whose expected counts are those counts."""
+    with np.errstate(divide="ignore"):
+        table = Factor(DOMAIN, np.log(counts()))
+    return Model.of_potentials(DOMAIN, [table], float(counts().sum()))
+
+
+def expanded(labelled: bool) -> duckdb.DuckDBPyConnection:
+    """A table t with one row for each record."""
+    connection = duckdb.connect()
+    job, sex = ("VARCHAR", "VARCHAR") if labelled else ("BIGINT", "BIGINT")
+    connection.execute(
+        f'CREATE TABLE t (age BIGINT, sex {sex}, job {job}, "hours-per-week" BIGINT)'
+    )
+    rows: list[tuple[Any, ...]] = []
+    for cell, n in np.ndenumerate(counts()):
+        age, sex_code, job_code, hours = map(int, cell)
+        record = (age, sex_code, job_code, hours)
+        if labelled:
+            record = (age, ("female", "male")[sex_code], JOBS[job_code], hours)  # type: ignore[assignment]
+        rows += [record] * int(n)
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+    return connection
+
+
+CODES = [
+    "SELECT COUNT(*) FROM t",
+    "SELECT COUNT(*) AS n, SUM(age), AVG(age) FROM t WHERE age BETWEEN 1 AND 3 AND sex = 1",
+    "SELECT sex, COUNT(*), AVG(age) FROM t WHERE age >= 2 AND job IN (0, 2) "
+    "GROUP BY sex ORDER BY 1",
+    "SELECT job, sex, COUNT(*) n FROM t GROUP BY job, sex HAVING COUNT(*) > 8 "
+    "ORDER BY n DESC, job, sex",
+    'SELECT "hours-per-week" AS h, SUM(age * "hours-per-week") / COUNT(*) FROM t '
+    "GROUP BY h ORDER BY h",
+    "SELECT AGE, Count(*) FROM T WHERE NOT (age = 2 OR age = 3) GROUP BY age "
+    "ORDER BY age DESC LIMIT 2 OFFSET 1",
+    "SELECT age > 2 AS old, COUNT(*) FROM t GROUP BY old ORDER BY old",
+    "SELECT CASE WHEN age < 2 THEN 'young' WHEN age < 4 THEN 'middle' ELSE 'old' END AS c, "
+    "COUNT(*), AVG(job) FROM t GROUP BY c ORDER BY c",
+    "SELECT SUM(CASE WHEN job = 2 THEN 1 ELSE 0 END) / COUNT(*), ROUND(AVG(2 * age + 1), 3) FROM t",
+    "SELECT COUNT(*) FILTER (WHERE sex = 0), SUM(age) FILTER (WHERE job <> 1 AND sex = 1) FROM t",
+    "SELECT sex, AVG(age) - AVG(job) AS d FROM t GROUP BY sex HAVING d > -10 ORDER BY d",
+    "SELECT age % 2 AS odd, COUNT(*) FROM t WHERE 1 = 1 GROUP BY odd ORDER BY odd",
+    "SELECT COUNT(*), SUM(age), AVG(age) FROM t WHERE age < 1 AND age > 3",
+    "SELECT sex, COUNT(*) FROM t WHERE age < 1 AND age > 3 GROUP BY sex",
+    "SELECT SUM(3), COUNT(1), SUM(-age), AVG(age) * 100 FROM t WHERE TRUE AND age IN (-0, 5)",
+    "SELECT sex, age, COUNT(*) FROM t GROUP BY 1, 2 ORDER BY 3, 2, 1",
+    "SELECT COALESCE(NULLIF(COUNT(*), 0), -1), ABS(-SUM(age)), CAST(AVG(age) AS INTEGER) FROM t",
+]
+LABELS = [
+    "SELECT job, COUNT(*) FROM t GROUP BY job ORDER BY job",
+    "SELECT job, COUNT(*) FROM t GROUP BY job ORDER BY job NULLS FIRST",
+    "SELECT COUNT(*), COUNT(job) FROM t WHERE sex = 'male'",
+    "SELECT COUNT(*) FROM t WHERE job IS NULL",
+    "SELECT sex, AVG(age) FROM t WHERE job IS NOT NULL AND job <> 'nurse' "
+    "GROUP BY sex ORDER BY sex",
+    "SELECT COUNT(*) FROM t WHERE job LIKE '%l%' AND NOT job = 'pilot'",
+    "SELECT COUNT(*) FROM t WHERE job IN ('clerk', 'pilot') OR job IS NULL",
+    "SELECT job IN ('clerk', 'nurse') AS ground, COUNT(*) FROM t GROUP BY ground ORDER BY ground",
+]
+
+
+def compare(ours: Any, theirs: list[tuple[Any, ...]]) -> None:
+    """The same rows in the same order, numbers up to rounding."""
+    assert len(ours.rows) == len(theirs)
+    for mine, other in zip(ours.rows, theirs, strict=True):
+        for a, b in zip(mine, other, strict=True):
+            if isinstance(b, str | bool) or b is None:
+                assert a == b
+            else:
+                assert float(a) == pytest.approx(float(b), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("sql", CODES)
+def test_codes(sql: str) -> None:
+    """The attributes' codes are the values."""
+    compare(model().sql(sql), expanded(labelled=False).execute(sql).fetchall())
+
+
+@pytest.mark.parametrize("sql", LABELS)
+def test_values(sql: str) -> None:
+    """With a codebook, the user's values are, and a code may stand for a missing one."""
+    answer = model().with_codebook(BOOK).sql(sql)
+    compare(answer, expanded(labelled=True).execute(sql).fetchall())
+
+
+def test_intervals_count_in_proportion() -> None:
+    """Conditions cut intervals where they fall, as if numbers were spread evenly."""
+    domain = Domain({"age": 3, "sex": 2})
+    masses = np.array([[10.0, 20.0], [40.0, 10.0], [5.0, 15.0]])
+    made = Model.of_potentials(domain, [Factor(domain, np.log(masses))], 100.0)
+    made = made.with_codebook(Codebook({"age": Coding.of_bins([0, 20, 60, 100])}))
+
+    def ask(sql: str) -> tuple[Any, ...]:
+        (row,) = made.sql(sql).rows
+        return row
+
+    assert ask("SELECT COUNT(*) FROM t WHERE age < 30")[0] == pytest.approx(30 + 50 / 4)
+    assert ask("SELECT COUNT(*) FROM t WHERE age > 30 AND age < 40")[0] == pytest.approx(50 / 4)
+    assert ask("SELECT COUNT(*) FROM t WHERE age BETWEEN 30 AND 40")[0] == pytest.approx(50 / 4)
+    assert ask("SELECT AVG(age) FROM t WHERE age > 30 AND age < 40 AND sex = 1")[
+        0
+    ] == pytest.approx(35)
+    assert ask("SELECT COUNT(*) FROM t WHERE NOT (age < 10 OR age >= 80)")[0] == pytest.approx(
+        15 + 50 + 10
+    )
+    rows = made.sql("SELECT age, COUNT(*) FROM t GROUP BY age").rows
+    assert [row[0] for row in rows] == ["[0, 20)", "[20, 60)", "[60, 100)"]
+
+
+REFUSED = [
+    ("SELECT * FROM t", "SELECT \\*"),
+    ("SELECT age, sex FROM t", "got records"),
+    ("SELECT COUNT(*) FROM t JOIN u ON t.age = u.age", "Joins"),
+    ("SELECT COUNT(*) FROM (SELECT * FROM t)", "subquery"),
+    ("SELECT COUNT(*) FROM t WHERE age IN (SELECT 1)", "subquery"),
+    ("SELECT DISTINCT age FROM t GROUP BY age", "DISTINCT"),
+    ("SELECT COUNT(DISTINCT age) FROM t", "distinct"),
+    ("SELECT MAX(age) FROM t GROUP BY age", "understood here"),
+    ("SELECT MEDIAN(age), COUNT(*) FROM t", "understood here"),
+    ("SELECT COUNT(*) FROM t WHERE age = 1 OR sex = 'male'", "joined by AND only"),
+    ("SELECT COUNT(*) FROM t WHERE age = sex", "joined by AND only"),
+    ('SELECT SUM(age + "hours-per-week") FROM t', "one attribute in each part"),
+    ("SELECT SUM(COUNT(*)) FROM t", "no aggregates in an aggregate"),
+    ("SELECT COUNT(*) FROM t WHERE COUNT(*) > 1", "no aggregates"),
+    ("SELECT sex, COUNT(*) FROM t", "group by every column"),
+    ("SELECT COUNT(*) FROM t WHERE income = 1", "income"),
+    ("SELECT COUNT(*) FROM t WHERE age = 77", "one that a code stands for"),
+    ("SELECT COUNT(*) FROM t WHERE job = 'baker'", "'clerk', 'nurse', 'pilot', None"),
+    ("SELECT COUNT(*) FROM t WHERE job < 3", "texts with texts"),
+    ("SELECT SUM(job) FROM t", "add up numbers"),
+    ("SELECT COUNT(*) OVER () FROM t", "window"),
+    ("SELECT age, COUNT(*) FROM t GROUP BY 7", "positions from 1 to 2"),
+    ("DELETE FROM t", "another kind of statement"),
+    ("SELECT 1; SELECT 2", "one SELECT"),
+    ("SELECT FROM WHERE", "one SELECT"),
+    ("", "one SELECT"),
+    ("WITH u AS (SELECT 1) SELECT COUNT(*) FROM u", "WITH|subquery"),
+]
+
+
+@pytest.mark.parametrize(("sql", "reason"), REFUSED)
+def test_what_has_no_answer_is_refused_with_a_reason(sql: str, reason: str) -> None:
+    """Every refusal says what is in the way."""
+    with pytest.raises(InvalidInput, match=reason):
+        model().with_codebook(BOOK).sql(sql)
+
+
+def test_answers_can_be_read() -> None:
+    """As text and as dictionaries."""
+    answer = model().sql("SELECT sex, COUNT(*) AS n FROM t GROUP BY sex")
+    assert answer.columns == ("sex", "n")
+    assert [row["sex"] for row in answer.to_dicts()] == [0, 1]
+    assert str(answer).splitlines()[0].split() == ["sex", "n"]
+    empty = model().sql("SELECT SUM(age) FROM t WHERE age < 0")
+    assert str(empty).split()[-1] == "NULL"
+    assert not math.isnan(model().total)
