@@ -358,18 +358,108 @@ def compare_fits(folder: Path, options: argparse.Namespace) -> None:
     print_fits(runner)
 
 
+@dataclass(frozen=True)
+class AskedLine:
+    """A question to a fitted model, and the ratio to reach; no target where none is set."""
+
+    label: str
+    problem: str
+    task: str
+    target: float
+
+
+ASKED_LINES = (
+    AskedLine("Adult: 20 two-attribute marginals across cliques", "fit-9", "pairs", 100),
+    AskedLine("Adult: 48,842 synthetic records", "fit-9", "small", 50),
+    AskedLine("Adult: 1,000,000 synthetic records", "fit-9", "large", 20),
+    AskedLine("1000 attributes: a pair 900 apart", "fit-1000", "far", 0),
+)
+ASKED_LIMIT = 400.0
+
+
+def compare_answers(folder: Path, options: argparse.Namespace) -> None:
+    """The table of questions to fitted models; first times, with second times in brackets."""
+    for name, made in fit_problems():
+        if name in {line.problem for line in ASKED_LINES}:
+            made.save(folder / f"{name}.npz")
+    print(f"\n{'first time asked (again)':<52}" + f"{'ours':>24}{'peer':>24}{'ratio':>9}  target")
+    for line in ASKED_LINES:
+        ours = asked(["inference_ours.py"], sys.executable, line, folder, options.repeats)
+        cells = f"{line.label:<52}{both(ours):>24}"
+        if options.peer_python:
+            peer = asked(["inference_peer.py"], options.peer_python, line, folder, 1)
+            ratio = peer[0] / ours[0]
+            missed = "" if ratio >= line.target else " missed"
+            cells += f"{both(peer):>24}{ratio:>9.0f}  {line.target or '':}{missed}"
+        print(cells, flush=True)
+    print_sharing()
+
+
+def asked(
+    script: list[str], python: str, line: AskedLine, folder: Path, repeats: int
+) -> tuple[float, float]:
+    """First and second time of a question, in fresh processes."""
+    command = [python, str(HERE / script[0]), line.task, str(folder / f"{line.problem}.npz")]
+    found = []
+    for _ in range(repeats):
+        print(f"{line.problem}, {line.task}, {script[0]} ...", file=sys.stderr)
+        try:
+            done = subprocess.run(
+                command, check=True, stdout=subprocess.PIPE, text=True, timeout=ASKED_LIMIT
+            )
+        except subprocess.TimeoutExpired:
+            return math.inf, math.inf
+        except subprocess.CalledProcessError:
+            return math.nan, math.nan
+        found.append(json.loads(done.stdout.strip().splitlines()[-1])["seconds"])
+    return statistics.median(f[0] for f in found), statistics.median(f[1] for f in found)
+
+
+def both(seconds: tuple[float, float]) -> str:
+    """First and second time."""
+    return f"{shown('seconds', seconds[0])} ({shown('seconds', seconds[1])})"
+
+
+def print_sharing() -> None:
+    """All pairs of Adult at once, beside asking one by one."""
+    nine = adult_fit(triples(NINE_TRIPLES), (9,), 10.0, gaussian)
+    given = [Measurement(c, t, stddev=10.0) for c, t in nine.tables.items()]
+    model = estimate(Domain(adult_domain()), given, total=ADULT_RECORDS).model
+    pairs = list(combinations(model.domain, 2))
+    list(model.project_many(pairs))
+    times: dict[str, list[float]] = {"singly": [], "at once": []}
+    for _ in range(15):
+        began = time.perf_counter()
+        singly = [model.project(pair) for pair in pairs]
+        middle = time.perf_counter()
+        together = list(model.project_many(pairs))
+        times["singly"].append(middle - began)
+        times["at once"].append(time.perf_counter() - middle)
+        if not all(
+            np.allclose(a.values, b.values, atol=1e-6)
+            for a, b in zip(singly, together, strict=True)
+        ):
+            raise SystemExit("pairs asked at once are not those asked singly")
+    one, all_ = statistics.median(times["singly"]), statistics.median(times["at once"])
+    label = f"ours alone: all {len(pairs)} pairs, singly over at once"
+    cells = f"{shown('seconds', one):>24}{shown('seconds', all_):>24}{one / all_:>9.1f}  3"
+    print(f"{label:<52}{cells}" + ("" if one / all_ >= 3 else " missed"))
+
+
 def main() -> None:
     """Run everything asked for and print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--peer-python", help="the interpreter that has the peer")
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
-    parser.add_argument("--only", choices=["oracle", "fit", "all"], default="all")
+    parser.add_argument("--only", choices=["oracle", "fit", "inference", "all"], default="all")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.only in ("oracle", "all"):
             compare_oracles(Path(folder), options)
         if options.only in ("fit", "all"):
             compare_fits(Path(folder), options)
+        if options.only in ("inference", "all"):
+            compare_answers(Path(folder), options)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,17 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture import Domain, Factor, Measurement, Plan, Propagation, estimate
+from juncture import (
+    Accelerated,
+    Domain,
+    Factor,
+    Measurement,
+    Model,
+    Plan,
+    Proximal,
+    Relay,
+    estimate,
+)
 from juncture.data.samples import adult_codes, adult_domain
 
 CLIQUES = [
@@ -35,8 +45,9 @@ def main() -> None:
     print(plan)
     candidate = ("age", "education-num")
     print(f"\n   With {candidate} as well it would have {plan.cells_with(candidate):,} cells.\n")
-    show_fit(domain, truth, measurements)
-    show_model(plan, rng)
+    model = show_fit(domain, truth, measurements)
+    show_answers(domain, codes, model)
+    show_records(model)
 
 
 def exact_counts(domain: Domain, codes: NDArray[np.uint8], clique: tuple[str, ...]) -> Factor:
@@ -56,7 +67,7 @@ def measured(exact: Factor, rng: np.random.Generator) -> Measurement:
     return Measurement(exact.domain, noisy.values, stddev=STDDEV)
 
 
-def show_fit(domain: Domain, truth: list[Factor], measurements: list[Measurement]) -> None:
+def show_fit(domain: Domain, truth: list[Factor], measurements: list[Measurement]) -> Model:
     """Fit a model, and compare its answers with the measurements themselves."""
     print("4. The model of maximum entropy that fits the noisy counts best:\n")
     raw = [
@@ -64,13 +75,14 @@ def show_fit(domain: Domain, truth: list[Factor], measurements: list[Measurement
         for f, m in zip(truth, measurements, strict=True)
     ]
     print(f"   {'as measured':<22} error {error(truth, raw):8,.0f} records")
-    result = estimate(domain, measurements)
+    result = estimate(domain, measurements, solver=Relay(Accelerated(), Proximal()))
     answers = [result.model.project(factor.domain) for factor in truth]
     statistics = result.statistics
     print(f"   {'from the model':<22} error {error(truth, answers):8,.0f} records")
     print(f"   {statistics.oracle_calls} steps, {statistics.seconds:.2f} s. {result.status.value}")
     print(f"   loss {statistics.loss:,.1f}, certified: none is below {statistics.lower_bound:,.1f}")
     print(f"   estimated total {result.model.total:,.0f} records\n")
+    return result.model
 
 
 def error(truth: list[Factor], answers: list[Factor]) -> float:
@@ -79,25 +91,44 @@ def error(truth: list[Factor], answers: list[Factor]) -> float:
     return float(np.mean([np.abs(a.values - b.values).sum() for a, b in pairs]))
 
 
-def show_model(plan: Plan, rng: np.random.Generator) -> None:
-    """Exact marginals, log-partition function and best record of random potentials."""
+def show_answers(domain: Domain, codes: NDArray[np.uint8], model: Model) -> None:
+    """Questions about attributes that were never measured together, beside the truth."""
+    print("5. Asked about attributes that were never measured together:\n")
+    columns = dict(zip(domain, codes.T, strict=True))
+    for name in ("education-num", "hours-per-week"):
+        means = model.conditional_mean(name, given=("income>50K",))
+        true = [columns[name][columns["income>50K"] == value].mean() for value in (0, 1)]
+        answer = " and ".join(f"{mean:.2f}" for mean in means)
+        truth = " and ".join(f"{mean:.2f}" for mean in true)
+        print(f"   mean code of {name} without and with a high income: {answer} (true {truth})")
+    question = (
+        'SELECT sex, COUNT(*) AS people, AVG("hours-per-week") AS hours FROM adult '
+        'WHERE age < 20 AND "income>50K" = 1 GROUP BY sex'
+    )
+    print(f"\n   {question}\n")
+    print("   " + str(model.sql(question)).replace("\n", "\n   "))
+    for sex in (0, 1):
+        chosen = (columns["age"] < 20) & (columns["income>50K"] == 1) & (columns["sex"] == sex)
+        print(
+            f"   true, sex {sex}: {chosen.sum():,}, {columns['hours-per-week'][chosen].mean():.2f}"
+        )
+
+
+def show_records(model: Model) -> None:
+    """Synthetic records, and how well their counts match the model's."""
     began = time.perf_counter()
-    oracle = Propagation(plan)
-    potentials = rng.standard_normal(oracle.layout.size)
-    beliefs = oracle.marginals(potentials, total=48_842)
-    prepared = time.perf_counter() - began
-    began = time.perf_counter()
-    oracle.marginals(potentials, total=48_842)
-    again = time.perf_counter() - began
-    table = oracle.layout.factor(beliefs.marginals, ("race", "sex", "income>50K"))
-    peak = oracle.maximum(potentials)
-    print("5. The engine alone, on random potentials:\n")
-    once = " (the kernels were compiled, once for all structures)" if prepared > 2 else ""
-    print(f"   exact marginals after {prepared:.2f} s{once}, and again in {again * 1e3:.2f} ms")
-    print(f"   log-partition function {beliefs.log_partition:.6f}")
-    print(f"   mass by sex            {np.round(table.project(('sex',)).values, 2)}")
-    print(f"   most probable record   age code {peak.record['age']}, sex {peak.record['sex']}, ...")
-    print(f"                          sum of potentials {peak.score:.4f}")
+    records = model.synthesize(rng=0)
+    seconds = time.perf_counter() - began
+    n = len(records["age"])
+    print(f"\n6. {n:,} synthetic records in {seconds * 1e3:.0f} ms; the first three:\n")
+    for name in list(records)[:6]:
+        print(f"   {name:<16}" + "".join(f"{code:>6}" for code in records[name][:3]))
+    clique = ("occupation", "relationship", "income>50K")
+    expected = model.project(clique)
+    found = np.zeros(expected.values.shape)
+    np.add.at(found, tuple(records[name] for name in clique), 1)
+    worst = np.abs(found - expected.values).max()
+    print(f"   ...\n   {', '.join(clique)}: no count is off by more than {worst:.1f}")
 
 
 if __name__ == "__main__":
