@@ -393,6 +393,18 @@ def compare_answers(folder: Path, options: argparse.Namespace) -> None:
             cells += f"{both(peer):>24}{ratio:>9.0f}  {line.target or '':}{missed}"
         print(cells, flush=True)
     print_sharing()
+    print_streaming(folder)
+
+
+def print_streaming(folder: Path) -> None:
+    """Ten million records to Parquet: what they take, beside a small file."""
+    command = [sys.executable, str(HERE / "stream_ours.py"), str(folder / "fit-9.npz")]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    for report in json.loads(done.stdout.strip().splitlines()[-1]):
+        label = f"ours alone: {report['records']:,} records to Parquet"
+        cells = f"{shown('seconds', report['seconds']):>24}"
+        cells += f"{shown('peak_bytes', report['bytes']):>24}"
+        print(f"{label:<52}{cells}  peak memory {shown('peak_bytes', report['peak_bytes'])}")
 
 
 def asked(

@@ -21,20 +21,35 @@ Value = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
+class Special:
+    """The meaning of a code that stands for no value of the domain."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"({self.name})"
+
+
+OUTSIDE = Special("outside")
+Meaning = Value | tuple[float, float] | Special
+
+
+@dataclass(frozen=True)
 class Coding:
     """The meaning of one attribute's codes, in their order.
 
-    A code stands for a value, for the numbers from a lower end up to (not including) a higher
-    one, written as a pair, or, as None, for a missing value.
+    A code stands for a value; for the numbers from a lower end up to (not including) a higher
+    one, written as a pair; for a missing value, as None; or for all values outside the domain.
+    No comparison is true of the last two.
 
     >>> Coding.of_bins([0, 18, 65, 120]).below(40).round(2)
     array([1.  , 0.47, 0.  ])
     """
 
-    meanings: tuple[Value | tuple[float, float], ...]
+    meanings: tuple[Meaning, ...]
 
     def __post_init__(self) -> None:
-        if len(set(self.meanings)) != len(self.meanings):
+        if len({(type(m), m) for m in self.meanings}) != len(self.meanings):
             raise InvalidInput(
                 "`meanings` must differ from code to code; got some twice. Give each code its own."
             )
@@ -60,7 +75,12 @@ class Coding:
     @property
     def labels(self) -> tuple[Value, ...]:
         """Each code in words: intervals as '[low, high)'."""
-        return tuple(f"[{m[0]:g}, {m[1]:g})" if isinstance(m, tuple) else m for m in self.meanings)
+        return tuple(_label(meaning) for meaning in self.meanings)
+
+    @property
+    def values(self) -> tuple[Value | tuple[float, float], ...]:
+        """Each code as conditions see it: None where no comparison is true."""
+        return tuple(None if isinstance(m, Special) else m for m in self.meanings)
 
     @property
     def numbers(self) -> Vector:
@@ -68,15 +88,11 @@ class Coding:
         low, high = self._ends
         return 0.5 * (low + high)
 
-    @property
-    def missing(self) -> Vector:
-        """One where the code stands for a missing value."""
-        return np.array([float(meaning is None) for meaning in self.meanings])
-
     def below(self, number: float, *, inclusive: bool = False) -> Vector:
         """The share of each code's records that are less than a number."""
         low, high = self._ends
-        if np.isnan(low[self.missing == 0]).any():
+        unknown = np.array([value is None for value in self.values])
+        if np.isnan(low[~unknown]).any():
             raise InvalidInput(
                 f"`values` must be numbers to be compared by size; got {self.labels[0]!r} and "
                 "others. Compare with = or IN instead."
@@ -88,7 +104,7 @@ class Coding:
 
     def equal(self, value: Value) -> Vector:
         """One at the code of a value; refuses values that no code stands for alone."""
-        found = np.array([float(_same(meaning, value)) for meaning in self.meanings])
+        found = np.array([float(_same(meaning, value)) for meaning in self.values])
         if not found.any():
             inside = any(isinstance(m, tuple) for m in self.meanings) and isinstance(value, Real)
             hint = (
@@ -102,9 +118,15 @@ class Coding:
     @property
     def _ends(self) -> tuple[Vector, Vector]:
         """Lower and higher end of each code; the same for a single number."""
-        pairs = [m if isinstance(m, tuple) else (m, m) for m in self.meanings]
+        pairs = [m if isinstance(m, tuple) else (m, m) for m in self.values]
         ends = [[_number(low), _number(high)] for low, high in pairs]
         return np.array(ends).reshape(-1, 2)[:, 0], np.array(ends).reshape(-1, 2)[:, 1]
+
+
+def _label(meaning: Meaning) -> Value:
+    if isinstance(meaning, tuple):
+        return f"[{meaning[0]:g}, {meaning[1]:g})"
+    return str(meaning) if isinstance(meaning, Special) else meaning
 
 
 def _number(value: object) -> float:

@@ -5,7 +5,9 @@
     │   └── UnknownAttribute  (also a KeyError)      a name that the domain does not have
     ├── ModelTooLarge     (also a MemoryError)       refused before anything was allocated
     ├── ImpossibleModel   (also an ArithmeticError)  the structural zeros exclude every record
-    └── UnreadableFile    (also a ValueError)        not a file of ours, or damaged
+    ├── UnreadableFile    (also a ValueError)        not a file of ours, or damaged
+    ├── BudgetExceeded                               refused before anything was released
+    └── NotPublic                                    domains not confirmed as public knowledge
 
 A message reads: "`argument` must be <rule>; got <value>. <what to do>."
 """
@@ -36,3 +38,11 @@ class ImpossibleModel(JunctureError, ArithmeticError):
 
 class UnreadableFile(JunctureError, ValueError):
     """A file is missing, damaged, altered or not one that Juncture wrote."""
+
+
+class BudgetExceeded(JunctureError):
+    """A release would cost more than what is left of the budget; nothing was spent."""
+
+
+class NotPublic(JunctureError):
+    """Something would be released under domains that were read off private data."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from juncture import archive, query_text
 from juncture.archive import Document
-from juncture.codebook import Codebook, Coding
+from juncture.codebook import Codebook, Coding, Meaning, Special
 from juncture.domain import Domain
 from juncture.errors import ImpossibleModel, JunctureError, UnreadableFile
 from juncture.layout import Layout, Vector
@@ -141,13 +141,21 @@ def _written_codebook(codebook: Codebook | None) -> Document | None:
 
 
 def _meaning(meaning: object) -> object:
+    if isinstance(meaning, Special):
+        return {"special": meaning.name}
     return list(meaning) if isinstance(meaning, tuple) else meaning
+
+
+def _read_meaning(text: Any) -> Meaning:  # noqa: ANN401
+    if isinstance(text, dict):
+        return Special(str(text["special"]))
+    return tuple(text) if isinstance(text, list) else text
 
 
 def _codebook(text: Document) -> Codebook:
     return Codebook(
         {
-            str(name): Coding(tuple(tuple(m) if isinstance(m, list) else m for m in meanings))
+            str(name): Coding(tuple(_read_meaning(m) for m in meanings))
             for name, meanings in text.items()
         }
     )

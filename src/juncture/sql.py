@@ -389,7 +389,7 @@ def _check_values(node: Node, codebook: Codebook) -> None:
 
 def _cut(coding: Coding, cuts: Sequence[float]) -> Iterator[Piece]:
     """The codes; those that stand for intervals are cut at numbers inside them."""
-    for code, meaning in enumerate(coding.meanings):
+    for code, meaning in enumerate(coding.values):
         if isinstance(meaning, tuple):
             low, high = meaning
             ends = [low, *(cut for cut in cuts if low < cut < high), high]

@@ -1,0 +1,220 @@
+"""Counting inside DuckDB: rows stay in the engine, only counts leave it.
+
+The raw columns are read once and encoded, inside the engine, into a temporary table of small
+integers; it lives within the engine's memory limit and spills to disk beyond it. Cliques that lie
+in a small union are counted together, each union by one grouped count over the few columns that it
+needs, and only the cells that hold records come back.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from juncture.data.cover import covering_unions
+from juncture.data.encoding import MISSING, OUTSIDE, DuckDialect, code_expressions
+from juncture.data.rules import refuse_absent, refuse_errors
+from juncture.data.source import Memory
+from juncture.domain import Clique, Domain
+from juncture.errors import InvalidInput, UnreadableFile
+from juncture.factor import Factor
+from juncture.schema import Schema
+
+_DIALECT = DuckDialect()
+# Groups of so many bits together are counted in a plain array instead of a hash table.
+_ARRAY_BITS = 18
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_READERS = {
+    ".csv": "read_csv({files}, header = true, skip = 0, quote = '\"', escape = '\"', "
+    "delim = '{delimiter}', all_varchar = {text})",
+    ".parquet": "read_parquet({files})",
+}
+
+
+class ArrowTable(Protocol):
+    """Any table that speaks the Arrow PyCapsule interface: of pandas, polars, pyarrow, ..."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as a stream."""
+
+
+class DuckDB:
+    """A table that DuckDB can read.
+
+    - a CSV or Parquet file, or a folder of such files: read within `memory_limit`;
+    - an Arrow table of any library;
+    - a DuckDB relation (`connection.table("people")`): counted on its own connection, in a
+      temporary table, with that connection's settings.
+    """
+
+    def __init__(
+        self,
+        table: str | Path | duckdb.DuckDBPyRelation | ArrowTable,
+        schema: Schema,
+        *,
+        memory_limit: str = "1GB",
+    ) -> None:
+        self.schema = schema
+        self._name = f"juncture_codes_{uuid4().hex}"
+        spill = tempfile.mkdtemp(prefix="juncture-")
+        weakref.finalize(self, shutil.rmtree, spill, ignore_errors=True)
+        try:
+            self._relation = exact_relation(table, memory_limit=memory_limit, spill=spill)
+            self._encode(self._relation)
+        except duckdb.Error as error:
+            raise UnreadableFile(_without_values(error)) from None
+        self._refuse_errors()
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes with their sizes."""
+        return self.schema.domain
+
+    @property
+    def is_public(self) -> bool:
+        """See `Source.is_public`."""
+        return self.schema.is_public
+
+    @cached_property
+    def exact_n_records(self) -> int:
+        """See `Source.exact_n_records`."""
+        return int(self._exact_answers("SELECT COUNT(*) AS n FROM {codes}")["n"][0])
+
+    def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
+        """See `Source.exact_counts`."""
+        asked = [self.domain.project(clique) for clique in cliques]
+        tables: dict[Clique, Factor] = {}
+        distinct = dict.fromkeys(self.domain.canonical(part) for part in asked)
+        for union, served in covering_unions(self.domain, distinct):
+            whole = self._exact_table(self.domain.project(union))
+            tables |= {clique: whole.project(clique) for clique in served}
+        return [tables[self.domain.canonical(part)].transpose(part) for part in asked]
+
+    def exact_codes(self) -> Memory:
+        """All codes, brought into memory: for tables that fit."""
+        listed = ", ".join(
+            f"{_DIALECT.name(name)} + ({MISSING}) AS {_DIALECT.name(name)}" for name in self.domain
+        )
+        return Memory(self.domain, self._exact_answers(f"SELECT {listed} FROM {{codes}}"))
+
+    def _encode(self, relation: duckdb.DuckDBPyRelation) -> None:
+        """Make the temporary table; codes are shifted so that errors fit unsigned types too."""
+        columns = dict(zip(relation.columns, map(str, relation.dtypes), strict=True))
+        refuse_absent(self.schema, list(columns))
+        integers = {name for name, kind in columns.items() if kind in _INTEGERS}
+        listed = ", ".join(
+            f"CAST({code} - ({MISSING}) AS {_kind(self.domain[name])}) AS {_DIALECT.name(name)}"
+            for name, code in code_expressions(self.schema, _DIALECT, integers).items()
+        )
+        sql = f"CREATE TEMP TABLE {self._name} AS SELECT {listed} FROM juncture_table"
+        relation.query("juncture_table", sql)
+
+    def _refuse_errors(self) -> None:
+        """Values that the schema calls errors end it here."""
+        checks = ", ".join(
+            f"COUNT(*) FILTER ({_DIALECT.name(name)} = {error - MISSING}) AS {alias}"
+            for place, name in enumerate(self.domain)
+            for error, alias in ((OUTSIDE, f"o{place}"), (MISSING, f"m{place}"))
+        )
+        found = self._exact_answers(f"SELECT {checks} FROM {{codes}}")
+        errors = {
+            name: (int(found[f"o{place}"][0]), int(found[f"m{place}"][0]))
+            for place, name in enumerate(self.domain)
+        }
+        refuse_errors(self.domain, errors)
+
+    def _exact_table(self, part: Domain) -> Factor:
+        """The counts of one clique: only occupied cells come out of the engine."""
+        names = [_DIALECT.name(name) for name in part]
+        groups = f" GROUP BY {', '.join(names)}" if names else ""
+        listed = ", ".join([*names, "COUNT(*) AS juncture_count"])
+        found = self._exact_answers(f"SELECT {listed} FROM {{codes}}{groups}")
+        table = np.zeros(part.shape)
+        cells = tuple(found[name].astype(np.int64) + MISSING for name in part)
+        table[cells] = found["juncture_count"] if part else found["juncture_count"][0]
+        return Factor(part, table)
+
+    def _exact_answers(self, sql: str) -> dict[str, NDArray[Any]]:
+        answer: Any = self._relation.query("juncture_table", sql.format(codes=self._name))
+        return {name: np.asarray(column) for name, column in answer.fetchnumpy().items()}
+
+
+def _without_values(error: duckdb.Error) -> str:
+    """What an engine's error says, without the values of the table that it may quote."""
+    line = re.search(r"on Line: (\d+)", str(error))
+    where = f" in line {line[1]}" if line else ""
+    return (
+        f"`table` must be one that DuckDB can read; got a {type(error).__name__}{where}. Check "
+        "that the file is whole and every row has as many values as the first."
+    )
+
+
+def _kind(size: int) -> str:
+    """A type for shifted codes."""
+    return "UTINYINT" if size <= 250 else "USMALLINT" if size <= 65_000 else "UINTEGER"
+
+
+def exact_relation(
+    table: str | Path | duckdb.DuckDBPyRelation | ArrowTable,
+    *,
+    memory_limit: str = "1GB",
+    spill: str = "",
+    typed: bool = False,
+) -> duckdb.DuckDBPyRelation:
+    """The table as a relation. CSV files are read as text unless their types are asked for."""
+    if isinstance(table, duckdb.DuckDBPyRelation):
+        return table
+    connection = duckdb.connect(config={"memory_limit": memory_limit, "temp_directory": spill})
+    connection.execute(f"SET perfect_ht_threshold = {_ARRAY_BITS}")
+    if not isinstance(table, str | Path):
+        return connection.from_arrow(_arrow(table))
+    files = _files(Path(table))
+    listed = "[" + ", ".join(_DIALECT.text(str(file)) for file in files) + "]"
+    suffix = files[0].suffix.lower()
+    options = {"delimiter": _delimiter(files[0]) if suffix == ".csv" else "", "text": not typed}
+    return connection.sql(f"SELECT * FROM {_READERS[suffix].format(files=listed, **options)}")
+
+
+def _delimiter(file: Path) -> str:
+    """What divides the names in the first line: to guess from rows goes wrong on bad ones."""
+    with file.open("rb") as content:
+        head = content.readline(1 << 20).decode("utf-8", errors="replace")
+    return max(",;\t|", key=head.count)
+
+
+def _arrow(table: ArrowTable) -> pa.Table:
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise InvalidInput(
+            f"`table` must be a file, a DuckDB relation or an Arrow table; got "
+            f"{type(table).__name__}. pandas, polars and pyarrow tables are such."
+        )
+    return pa.table(table)
+
+
+def _files(path: Path) -> list[Path]:
+    """A file itself, or all files of a folder, of one kind that can be read."""
+    found = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    found = [p for p in found if not p.name.startswith((".", "_"))]
+    if not found or not all(p.exists() for p in found):
+        raise UnreadableFile(
+            f"`table` must be an existing file or a folder with files; got {path}. Check the name."
+        )
+    kinds = {p.suffix.lower() for p in found}
+    if len(kinds) != 1 or not kinds.issubset(_READERS):
+        raise UnreadableFile(
+            f"`table` must be {' or '.join(_READERS)} files of one kind; got "
+            f"{', '.join(sorted(kinds))} at {path}. Convert them, or give a DuckDB relation."
+        )
+    return found

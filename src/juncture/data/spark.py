@@ -1,0 +1,91 @@
+"""Counting inside Spark, for tables that have outgrown one machine: only counts leave it.
+
+An optional part: it needs pyspark (the extra `spark`) and an existing session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from juncture.data.cover import covering_unions
+from juncture.data.encoding import MISSING, OUTSIDE, SparkDialect, code_expressions
+from juncture.data.rules import refuse_absent, refuse_errors
+from juncture.domain import Clique, Domain
+from juncture.factor import Factor
+from juncture.schema import Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_DIALECT = SparkDialect()
+_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
+# Spark's passes cost more than DuckDB's, so it counts larger unions at a time.
+_MOST_CELLS = 1 << 18
+
+
+class Spark:
+    """A DataFrame of an existing session; for a table, `session.table(name)`."""
+
+    def __init__(self, frame: DataFrame, schema: Schema) -> None:
+        self.schema = schema
+        kinds = dict(frame.dtypes)
+        refuse_absent(schema, list(kinds))
+        integers = {name for name, kind in kinds.items() if kind in _INTEGERS}
+        codes = code_expressions(schema, _DIALECT, integers)
+        # The encoded columns are kept by the engine, in memory or on its disks.
+        self._codes = frame.selectExpr(
+            *(f"{code} AS {_DIALECT.name(name)}" for name, code in codes.items())
+        ).persist()
+        refuse_errors(schema.domain, self._exact_errors())
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes with their sizes."""
+        return self.schema.domain
+
+    @property
+    def is_public(self) -> bool:
+        """See `Source.is_public`."""
+        return self.schema.is_public
+
+    @cached_property
+    def exact_n_records(self) -> int:
+        """See `Source.exact_n_records`."""
+        return int(self._codes.count())
+
+    def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
+        """See `Source.exact_counts`."""
+        asked = [self.domain.project(clique) for clique in cliques]
+        distinct = dict.fromkeys(self.domain.canonical(part) for part in asked)
+        tables: dict[Clique, Factor] = {}
+        for union, served in covering_unions(self.domain, distinct, _MOST_CELLS):
+            whole = self._exact_table(self.domain.project(union))
+            tables |= {clique: whole.project(clique) for clique in served}
+        return [tables[self.domain.canonical(part)].transpose(part) for part in asked]
+
+    def _exact_table(self, part: Domain) -> Factor:
+        """The counts of one clique: only occupied cells come out of the engine."""
+        table = np.zeros(part.shape)
+        if not part:
+            return Factor(part, np.asarray(float(self.exact_n_records)))
+        grouped = self._codes.groupBy(*map(_DIALECT.name, part)).count()
+        for row in grouped.collect():
+            table[tuple(row[: len(part)])] = row[len(part)]
+        return Factor(part, table)
+
+    def _exact_errors(self) -> dict[str, tuple[int, int]]:
+        """For each column, how many values are outside the domain and how many missing."""
+        sums = [
+            f"coalesce(sum(CAST({_DIALECT.name(name)} = {error} AS BIGINT)), 0) AS e{place}_{kind}"
+            for place, name in enumerate(self.domain)
+            for kind, error in (("o", OUTSIDE), ("m", MISSING))
+        ]
+        row = self._codes.selectExpr(*sums).collect()[0]
+        return {
+            name: (int(row[f"e{place}_o"]), int(row[f"e{place}_m"]))
+            for place, name in enumerate(self.domain)
+        }

@@ -1,0 +1,1 @@
+"""The trust boundary: what a release costs, the ledger, the noise, and the one door."""

@@ -1,0 +1,341 @@
+"""The only door between private counts and the world.
+
+A curator holds a source, a ledger and, through the ledger, the neighbour relation. Whoever holds a
+curator can have noisy answers and private choices, each paid for in the ledger before its noise is
+drawn, and nothing else: it hands out no rows, no exact counts, and takes no seed.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from juncture.block import Identity
+from juncture.data.source import Source
+from juncture.domain import Clique, Domain, names_of
+from juncture.errors import InvalidInput, NotPublic
+from juncture.factor import Factor
+from juncture.measurement import Measurement, Noise
+from juncture.privacy import noise
+from juncture.privacy.accounting import (
+    Cost,
+    Neighbours,
+    gaussian_stddev,
+    l1_sensitivity,
+    l2_sensitivity,
+    laplace_scale,
+)
+from juncture.privacy.lattice import MOST, on_lattice
+from juncture.privacy.ledger import Event, Ledger
+from juncture.query import Kron, Operator, Query, Scaled, Stack, bind
+
+Integers = NDArray[np.int64]
+# Scores are rounded to multiples of this; that, and their own rounding errors, change a score by
+# no more than two units between neighbouring tables.
+_SCORE_PLACES, _SCORE_SLACK = 20, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A question to a curator: a query on a clique, and what to pay for it."""
+
+    clique: Clique
+    query: Query | None = None
+    epsilon: float | None = None
+    """Pay in pure epsilon: Laplace noise."""
+    rho: float | None = None
+    """Pay in zCDP: Gaussian noise."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clique", names_of(self.clique))
+        _one_price(self.epsilon, self.rho)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A request with everything that follows from it without looking at the data."""
+
+    clique: Clique
+    query: Query
+    operator: Operator
+    places: int
+    kind: Noise
+    scale: float
+    """Of the noise on answers in units of the lattice."""
+    event: Event
+
+    @property
+    def unit(self) -> float:
+        """The lattice's unit."""
+        return 2.0**-self.places
+
+
+class Door(ABC):
+    """What every curator does; the noise itself is left to be said.
+
+    Privacy. `measure`: for a query with matrix Q, answers change between neighbouring tables by at
+    most the sensitivity of Q under the ledger's neighbour relation (see `accounting`). Answers are
+    exact multiples of the lattice's unit (see `lattice`), so noise on that lattice with scale
+    sensitivity / epsilon is the discrete Laplace mechanism, epsilon-private (Ghosh, Roughgarden and
+    Sundararajan 2009), and with stddev sensitivity / sqrt(2 rho) the discrete Gaussian mechanism,
+    rho-zCDP (Canonne, Kamath and Steinke 2020). `select_*`: see there. Costs compose in the ledger.
+    """
+
+    def __init__(self, source: Source, ledger: Ledger) -> None:
+        if not source.is_public:
+            raise NotPublic(
+                "`source` must have a schema whose domains are public knowledge; got a draft made "
+                "from the data. Go through it, then set confirmed_public = true in its file."
+            )
+        self._source, self._ledger = source, ledger
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes with their sizes: public."""
+        return self._source.domain
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where spending is recorded."""
+        return self._ledger
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """Which tables an outcome must not tell apart."""
+        return self._ledger.neighbours
+
+    @property
+    def public_n_records(self) -> int | None:
+        """The number of records where it is public: None when neighbours differ in it."""
+        if self.neighbours is Neighbours.REPLACE:
+            return self._source.exact_n_records
+        return None
+
+    def measure(
+        self,
+        clique: Iterable[str],
+        query: Query | None = None,
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+    ) -> Measurement:
+        """Noisy answers of a query on a clique: Laplace noise for an epsilon, Gaussian for a rho.
+
+        The measurement states the noise that was really used, and the query that was really
+        asked: entries that are not short binary fractions are rounded to such.
+        """
+        request = Request(clique=tuple(clique), query=query, epsilon=epsilon, rho=rho)
+        return self.measure_all([request])[0]
+
+    def measure_all(self, requests: Sequence[Request]) -> list[Measurement]:
+        """Several measurements, counted together; all are paid for before any is taken."""
+        prepared = [self._prepared(request) for request in requests]
+        if not prepared:
+            return []
+        self._ledger.spend(*(each.event for each in prepared))
+        tables = self._source.exact_counts([each.clique for each in prepared])
+        pairs = zip(prepared, tables, strict=True)
+        return [self._released(each, table) for each, table in pairs]
+
+    def select_by_marginal_error(
+        self,
+        answers: Mapping[Clique, ArrayLike],
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        penalties: Mapping[Clique, float] | None = None,
+    ) -> Clique:
+        """The clique whose marginal is far from a given answer, by the exponential mechanism.
+
+        The score is the L1 distance between the true and the given marginal, less a penalty that
+        does not depend on the data. One record more or less moves it by at most 1, a replaced
+        record by at most 2 (one cell down, one up): by the triangle inequality.
+        """
+        cliques = list(answers)
+        given = [self._answer(clique, answers[clique]) for clique in cliques]
+        sensitivity = 1.0 if self.neighbours is Neighbours.ADD_OR_REMOVE else 2.0
+        less = [0.0 if penalties is None else float(penalties[clique]) for clique in cliques]
+        what = f"one of {len(cliques)} marginals, far from its answer"
+        self._pay_selection(what, len(cliques), epsilon, rho)
+        pairs = zip(self._source.exact_counts(cliques), given, less, strict=True)
+        scores = [float(np.abs(f.values - answer).sum()) - p for f, answer, p in pairs]
+        return cliques[self._chosen(scores, sensitivity, epsilon, rho)]
+
+    def select_by_query_error(
+        self,
+        clique_queries: Sequence[tuple[Clique, ArrayLike]],
+        answers: ArrayLike,
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+    ) -> int:
+        """The place of a single counting query that is far from its given answer.
+
+        Each query is a table of numbers from 0 to 1 over its clique; the score is the distance
+        between its true and its given answer. One record more, less or replaced moves a counting
+        query, and so the score, by at most 1.
+        """
+        given = np.asarray(answers, dtype=np.float64).reshape(-1)
+        rows = [self._counting_row(clique, row) for clique, row in clique_queries]
+        if len(rows) != len(given) or not np.isfinite(given).all():
+            raise InvalidInput(
+                f"`answers` must be a finite number for each of the {len(rows)} queries; got "
+                f"{len(given)}. Answer every query."
+            )
+        what = f"one of {len(rows)} queries, far from its answer"
+        self._pay_selection(what, len(rows), epsilon, rho)
+        distinct = list(dict.fromkeys(clique for clique, _ in clique_queries))
+        tables = dict(zip(distinct, self._source.exact_counts(distinct), strict=True))
+        scores = [
+            abs(float((tables[clique].values * row).sum()) - answer)
+            for (clique, _), row, answer in zip(clique_queries, rows, given, strict=True)
+        ]
+        return self._chosen(scores, 1.0, epsilon, rho)
+
+    def _counting_row(self, clique: Clique, row: ArrayLike) -> NDArray[np.float64]:
+        table = np.asarray(row, dtype=np.float64)
+        shape = self.domain.project(clique).shape
+        if table.shape != shape or not ((table >= 0) & (table <= 1)).all():
+            raise InvalidInput(
+                f"`clique_queries` must be tables of numbers from 0 to 1 with their clique's shape "
+                f"{shape}; got shape {table.shape}. Divide a query by its largest entry."
+            )
+        return table
+
+    def _answer(self, clique: Clique, answer: ArrayLike) -> NDArray[np.float64]:
+        part = self.domain.project(clique)
+        table = np.asarray(answer.values if isinstance(answer, Factor) else answer, np.float64)
+        if table.size != part.size or not np.isfinite(table).all():
+            raise InvalidInput(
+                f"`answers` must be {part.size} finite numbers for {part.attributes}; got "
+                f"{table.size}. Project the model on the clique."
+            )
+        return table.reshape(part.shape)
+
+    def _pay_selection(
+        self, what: str, n_candidates: int, epsilon: float | None, rho: float | None
+    ) -> None:
+        _one_price(epsilon, rho)
+        if n_candidates == 0:
+            raise InvalidInput("`candidates` must not be empty; got none. Give at least one.")
+        # The exponential mechanism at rho has the pure epsilon sqrt(8 rho) as well.
+        cost = Cost.selection(math.sqrt(8.0 * rho)) if rho is not None else Cost.pure(epsilon or 0)
+        parameters = {"candidates": n_candidates}
+        self._ledger.spend(Event(what, "exponential mechanism", cost, parameters))
+
+    def _chosen(
+        self, scores: Sequence[float], sensitivity: float, epsilon: float | None, rho: float | None
+    ) -> int:
+        units = np.round(np.asarray(scores) * 2.0**_SCORE_PLACES).astype(np.int64)
+        slack = math.ceil(sensitivity * 2**_SCORE_PLACES) + _SCORE_SLACK
+        return self._select(units, slack, epsilon, rho)
+
+    def _prepared(self, request: Request) -> _Prepared:
+        part = self.domain.project(request.clique)
+        query, places = on_lattice(request.query or Identity(), part)
+        operator = bind(query, part)
+        if request.epsilon is not None:
+            kind, cost = Noise.LAPLACE, Cost.pure(request.epsilon)
+            units = _in_units(l1_sensitivity(operator, self.neighbours), places)
+            scale = laplace_scale(units, request.epsilon)
+        else:
+            kind, cost = Noise.GAUSSIAN, Cost.concentrated(request.rho or 0.0)
+            units = l2_sensitivity(operator, self.neighbours) * 2.0**places
+            scale = gaussian_stddev(units, request.rho or 0.0)
+        parameters = {"scale": scale * 2.0**-places, "answers": operator.n_rows}
+        what = f"{_words(query)} of {', '.join(part) or 'all records'}"
+        event = Event(what, f"discrete {kind}", cost, parameters)
+        return _Prepared(request.clique, query, operator, places, kind, scale, event)
+
+    def _released(self, each: _Prepared, table: Factor) -> Measurement:
+        answers = each.operator.apply(table.values)
+        if np.abs(answers).max(initial=0.0) >= MOST:
+            raise InvalidInput(
+                f"`query` must have answers below {MOST:g} to be exact; got larger ones. "
+                "Divide its entries by a power of two."
+            )
+        units = np.round(answers * 2.0**each.places).astype(np.int64)
+        noisy = self._add_noise(units, each.kind, each.scale)
+        return Measurement(
+            each.clique,
+            noisy.astype(np.float64) * each.unit,
+            stddev=discrete_stddev(each.kind, each.scale) * each.unit,
+            query=each.query,
+            noise=each.kind,
+        )
+
+    @abstractmethod
+    def _add_noise(self, values: Integers, kind: Noise, scale: float) -> Integers:
+        """The values with discrete noise of that kind."""
+
+    @abstractmethod
+    def _select(
+        self, scores: Integers, sensitivity: int, epsilon: float | None, rho: float | None
+    ) -> int:
+        """The place of a large score."""
+
+
+class Curator(Door):
+    """The door for releases: noise from OpenDP's exact samplers, seeded by the system."""
+
+    def _add_noise(self, values: Integers, kind: Noise, scale: float) -> Integers:
+        add = noise.discrete_laplace if kind is Noise.LAPLACE else noise.discrete_gaussian
+        return add(values, scale)
+
+    def _select(
+        self, scores: Integers, sensitivity: int, epsilon: float | None, rho: float | None
+    ) -> int:
+        if rho is not None:
+            return noise.exponential_choice(scores, sensitivity, rho)
+        return noise.noisy_maximum(scores, sensitivity, epsilon or 0.0)
+
+
+def discrete_stddev(kind: Noise, scale: float) -> float:
+    """The standard deviation of discrete noise with that scale."""
+    if kind is Noise.LAPLACE:
+        decay = math.exp(-1.0 / scale)
+        return math.sqrt(2.0 * decay) / (1.0 - decay)
+    if scale > 10.0:  # the difference from the continuous one is below any double's precision
+        return scale
+    numbers = np.arange(-200, 201)
+    weights = np.exp(-(numbers**2) / (2.0 * scale**2))
+    return math.sqrt(float((weights * numbers**2).sum() / weights.sum()))
+
+
+def _in_units(sensitivity: float, places: int) -> float:
+    """A sensitivity in whole units of the lattice, rounded up."""
+    units = sensitivity * 2.0**places
+    nearest = round(units)
+    return float(nearest if abs(units - nearest) <= 1e-6 else math.ceil(units))
+
+
+def _one_price(epsilon: float | None, rho: float | None) -> None:
+    if (epsilon is None) == (rho is None):
+        raise InvalidInput(
+            "`epsilon` or `rho` must be given, and only one of them; got "
+            f"{epsilon!r} and {rho!r}. Pay in pure epsilon or in zCDP."
+        )
+    price = epsilon if rho is None else rho
+    if price is None or not (math.isfinite(price) and price > 0):
+        raise InvalidInput(f"`epsilon` or `rho` must be positive; got {price}. Pay something.")
+
+
+def _words(query: Query) -> str:
+    """A query in words, for the ledger."""
+    match query:
+        case Identity():
+            return "every count"
+        case Kron():
+            parts = (f"{name}: {type(b).__name__}" for name, b in query.blocks.items())
+            return f"Kron({', '.join(parts)})"
+        case Stack():
+            return f"{len(query.queries)} queries"
+        case Scaled():
+            return f"{query.weight:g} times {_words(query.query)}"
+        case _:
+            return type(query).__name__

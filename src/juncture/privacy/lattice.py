@@ -1,0 +1,90 @@
+"""Queries whose answers on whole counts are exact in floating point.
+
+A query with whole entries answers whole counts with whole numbers, and doubles hold those exactly
+up to 2^53. Other entries are first rounded to multiples of a power of two, few enough bits that
+products over several attributes stay within `BITS`; what is measured is the rounded query, and its
+description goes along with the answers. So a computed answer is the true answer of the query as
+stated: no rounding error depends on the private table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from juncture.block import (
+    AllRanges,
+    Block,
+    Buckets,
+    Identity,
+    Matrix,
+    Mean,
+    Moments,
+    OneRow,
+    Prefix,
+    Subset,
+    Total,
+)
+from juncture.domain import Domain
+from juncture.errors import InvalidInput
+from juncture.query import Kron, Query, Scaled, Stack
+
+BITS = 24
+"""The most binary places after the point of an answer."""
+MOST = 2.0 ** (53 - BITS)
+"""Answers must stay below this to be exact."""
+
+_WHOLE = (Identity, Total, Prefix, AllRanges, Subset, Buckets)
+
+
+def on_lattice(query: Query, domain: Domain) -> tuple[Query, int]:
+    """The query with its entries rounded where need be, and the binary places of its answers."""
+    match query:
+        case Block():
+            return _rounded(query, domain.size, BITS)
+        case Kron():
+            rough = [n for n, b in query.blocks.items() if _places(b, domain[n], BITS) > 0]
+            each = BITS // max(1, len(rough))
+            pairs = {n: _rounded(b, domain[n], each) for n, b in query.blocks.items()}
+            return Kron({n: b for n, (b, _) in pairs.items()}), sum(p for _, p in pairs.values())
+        case Stack():
+            parts = [on_lattice(part, domain) for part in query.queries]
+            return Stack([part for part, _ in parts]), max(places for _, places in parts)
+        case Scaled():
+            if query.weight != round(query.weight):
+                raise InvalidInput(
+                    f"`weight` must be a whole number for a query that is measured; got "
+                    f"{query.weight}. Scale the answers afterwards, or write a Matrix."
+                )
+            inner, places = on_lattice(query.query, domain)
+            return Scaled(query.weight, inner), places
+
+
+def _rounded(block: Block, size: int, bits: int) -> tuple[Block, int]:
+    places = _places(block, size, bits)
+    if places == 0:
+        return block, 0
+    unit = 2.0**-bits
+    matrix = np.round(block.matrix(size) / unit) * unit
+    if not matrix.any(axis=1).all():
+        raise InvalidInput(
+            f"`query` must have entries of at least {unit:g}; got a row that vanishes when "
+            "rounded to that. Scale the row up."
+        )
+    return Matrix(matrix), _exact_places(matrix, bits)
+
+
+def _places(block: Block, size: int, bits: int) -> int:
+    """The binary places that a block's entries need, at most `bits`."""
+    if isinstance(block, _WHOLE):
+        return 0
+    if not isinstance(block, OneRow | Mean | Moments | Matrix):
+        return bits
+    return _exact_places(block.matrix(size), bits)
+
+
+def _exact_places(matrix: np.ndarray, bits: int) -> int:
+    for places in range(bits):
+        scaled = matrix * 2.0**places
+        if (scaled == np.round(scaled)).all():
+            return places
+    return bits

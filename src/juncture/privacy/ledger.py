@@ -1,0 +1,229 @@
+"""The budget and everything that was spent of it, in a file that people can read.
+
+The file has one line of JSON for the header (the budget and the neighbours), then one line for
+each event: what is released, how, its cost and the running total. It is only ever appended to. An
+event is written and on the disk before any noise for it is drawn; a refused event leaves no trace.
+While a process reads, decides and appends, it holds a lock, so two processes cannot overspend
+together. If a process dies while it writes, the last line may be torn: that event's noise was never
+drawn, so the line is taken away, with a warning, when the ledger is opened next.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import fcntl
+import json
+import math
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from juncture.errors import BudgetExceeded, InvalidInput, UnreadableFile
+from juncture.privacy.accounting import Budget, Cost, Neighbours
+
+FORMAT, VERSION = "juncture ledger", 1
+
+
+@dataclass(frozen=True)
+class Event:
+    """One release, as the ledger knows it."""
+
+    what: str
+    """In words: the clique and the query, or what was chosen among."""
+    mechanism: str
+    cost: Cost
+    parameters: Mapping[str, Any]
+
+
+class Ledger:
+    """A budget in a file. `Ledger.create` begins one; `Ledger(path)` opens it again."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        with self._locked() as file:
+            content = self._content(file)
+        self.budget = _budget(self.path, content[0])
+        self.neighbours = Neighbours(content[0]["neighbours"])
+
+    @classmethod
+    def create(cls, path: str | Path, budget: Budget, neighbours: Neighbours) -> Ledger:
+        """A new ledger; refuses to replace a file that exists."""
+        target = Path(path)
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "budget": budget.as_text(),
+            "neighbours": str(neighbours),
+        }
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with target.open("xb") as file:
+                file.write(_line(header))
+                file.flush()
+                os.fsync(file.fileno())
+        except FileExistsError:
+            raise InvalidInput(
+                f"`path` must be a new file; got {target}, which exists. Open it with Ledger(path) "
+                "to go on spending its budget, or choose another name."
+            ) from None
+        _sync_folder(target.parent)
+        return cls(target)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Every event so far, as written."""
+        with self._locked() as file:
+            return self._content(file)[1:]
+
+    @property
+    def spent(self) -> float:
+        """What was spent so far, in the budget's own unit."""
+        return self.budget.spent([_cost(event) for event in self.events])
+
+    @property
+    def remaining(self) -> float:
+        """What is left, in the budget's own unit."""
+        return max(0.0, self.budget.limit - self.spent)
+
+    def spend(self, *events: Event) -> None:
+        """Record events durably, all of them, or refuse them and leave no trace."""
+        with self._locked() as file:
+            content = self._content(file)
+            costs, lines = [_cost(line) for line in content[1:]], list[bytes]()
+            for event in events:
+                costs.append(event.cost)
+                lines.append(_line(self._entry(len(costs), event, self.budget.spent(costs))))
+            if not self.budget.allows(costs):
+                raise BudgetExceeded(
+                    f"`cost` must leave the total within the budget of {self.budget}; got a total "
+                    f"of {self.budget.spent(costs):g}. Spend less on this, or begin a new ledger "
+                    "with the consent of whoever answers for the data."
+                )
+            file.seek(0, os.SEEK_END)
+            file.write(b"".join(lines))
+            file.flush()
+            os.fsync(file.fileno())
+
+    @staticmethod
+    def _entry(number: int, event: Event, total: float) -> dict[str, Any]:
+        return {
+            "event": number,
+            "time": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            "what": event.what,
+            "mechanism": event.mechanism,
+            "parameters": dict(event.parameters),
+            "epsilon": _finite(event.cost.epsilon),
+            "rho": _finite(event.cost.rho),
+            "total": _finite(total),
+        }
+
+    @contextmanager
+    def _locked(self) -> Iterator[BinaryIO]:
+        """The file, for this process alone."""
+        try:
+            file = self.path.open("r+b")
+        except OSError as error:
+            raise UnreadableFile(
+                f"`path` must be a ledger that can be read and written; got {self.path}: "
+                f"{error.strerror}. Create one with Ledger.create."
+            ) from None
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+
+    def _content(self, file: BinaryIO) -> list[dict[str, Any]]:
+        """All lines; a torn last one is taken away."""
+        file.seek(0)
+        raw = file.read()
+        whole = raw[: raw.rfind(b"\n") + 1]
+        if len(whole) < len(raw):
+            warnings.warn(
+                f"The last line of {self.path} was torn: a process died while it wrote it, before "
+                "any noise was drawn. The line is taken away.",
+                stacklevel=4,
+            )
+            file.truncate(len(whole))
+            file.flush()
+            os.fsync(file.fileno())
+        lines = whole.splitlines()
+        content = [_parsed(self.path, place, line) for place, line in enumerate(lines)]
+        _check(self.path, content)
+        return content
+
+
+def _check(path: Path, content: list[dict[str, Any]]) -> None:
+    """The header is ours, the events are numbered, and each has its costs."""
+    if not content or content[0].get("format") != FORMAT:
+        raise UnreadableFile(
+            f"`path` must be a ledger; got {path}, which is another kind of file. "
+            "Create one with Ledger.create."
+        )
+    if content[0].get("version") != VERSION:
+        raise UnreadableFile(
+            f"`path` must be a ledger of version {VERSION}; got version "
+            f"{content[0].get('version')!r} in {path}. Install the Juncture that wrote it."
+        )
+    for place, line in enumerate(content[1:], start=1):
+        if line.get("event") != place or _cost_or_none(line) is None:
+            raise UnreadableFile(
+                f"`path` must be a ledger that nobody has altered; got {path}, whose line "
+                f"{place + 1} is no event {place}. Restore it from a copy."
+            )
+
+
+def _parsed(path: Path, place: int, line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise UnreadableFile(
+            f"`path` must be a ledger that nobody has altered; got {path}, whose line {place + 1} "
+            "cannot be read. Restore it from a copy."
+        )
+    return found
+
+
+def _budget(path: Path, header: Mapping[str, Any]) -> Budget:
+    try:
+        return Budget(**header["budget"])
+    except (KeyError, TypeError, InvalidInput) as error:
+        raise UnreadableFile(
+            f"`path` must be a ledger with a budget; got {path}: {error}. Restore it from a copy."
+        ) from None
+
+
+def _cost_or_none(line: Mapping[str, Any]) -> Cost | None:
+    try:
+        return _cost(line)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _cost(line: Mapping[str, Any]) -> Cost:
+    epsilon, rho = line["epsilon"], line["rho"]
+    return Cost(
+        epsilon=math.inf if epsilon is None else float(epsilon),
+        rho=math.inf if rho is None else float(rho),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file is only durable once its folder is."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

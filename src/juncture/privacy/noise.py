@@ -1,0 +1,66 @@
+"""The noise of releases: OpenDP's exact samplers on integers. No seed can be given.
+
+Answers are whole multiples of a power of two (see `lattice`), so they are handed over as integers
+and the noise is a discrete Laplace or discrete Gaussian variable on the same lattice: nothing is
+rounded, and the low bits of a released number tell nothing that the mechanism does not allow.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+dp.enable_features("contrib")
+
+
+def discrete_laplace(values: Integers, scale: float) -> Integers:
+    """Each value plus independent discrete Laplace noise.
+
+    With an L1 sensitivity of s it costs the pure epsilon s / scale.
+    """
+    release = dp.m.make_laplace(_vectors(), dp.l1_distance(T="i64"), scale=scale)
+    return np.asarray(release(values), dtype=np.int64)
+
+
+def discrete_gaussian(values: Integers, stddev: float) -> Integers:
+    """Each value plus independent discrete Gaussian noise.
+
+    With an L2 sensitivity of s it costs the rho s^2 / (2 stddev^2) of zCDP.
+    """
+    release = dp.m.make_gaussian(_vectors(), dp.l2_distance(T="f64"), scale=stddev)
+    return np.asarray(release(values), dtype=np.int64)
+
+
+def noisy_maximum(scores: Integers, sensitivity: int, epsilon: float) -> int:
+    """The place of a large score, at the pure cost epsilon.
+
+    Each score may change by `sensitivity` in either direction between neighbouring tables.
+    """
+    return _selected(scores, sensitivity, dp.max_divergence(), epsilon)
+
+
+def exponential_choice(scores: Integers, sensitivity: int, rho: float) -> int:
+    """The place of a large score by the exponential mechanism, at the cost rho of zCDP."""
+    return _selected(scores, sensitivity, dp.zero_concentrated_divergence(), rho)
+
+
+def _selected(scores: Integers, sensitivity: int, measure: Any, cost: float) -> int:  # noqa: ANN401
+    def selection(scale: float) -> Any:  # noqa: ANN401
+        return dp.m.make_noisy_max(_vectors(), dp.linf_distance(T="i64"), measure, scale=scale)
+
+    # The cost falls with the scale; OpenDP itself says what each scale costs.
+    scale = dp.binary_search(
+        lambda scale: selection(scale).map(sensitivity) <= cost, T=float, bounds=(1e-12, 1e30)
+    )
+    return int(selection(scale)(scores))
+
+
+@cache
+def _vectors() -> Any:  # noqa: ANN401
+    return dp.vector_domain(dp.atom_domain(T="i64"))

@@ -1,0 +1,302 @@
+"""Every source gives the counts that plain Python gives, missing and outside values included."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from juncture.data.duck import DuckDB
+from juncture.data.source import Memory, Source
+from juncture.domain import Domain
+from juncture.errors import InvalidInput, UnreadableFile
+from juncture.schema import (
+    Boolean,
+    Categorical,
+    Column,
+    Date,
+    Integer,
+    Number,
+    Outside,
+    Period,
+    Schema,
+)
+
+CODE, NEAREST = Outside.CODE, Outside.NEAREST
+CITIES = ("Bern", "O'Fallon", 'say "x"', "back\\slash", "Zürich", "")
+COLUMNS: dict[str, Column] = {
+    "city": Categorical(values=CITIES[:5], missing=True, outside=CODE),
+    "level": Categorical(values=(3, 1, 2), missing=True, outside=CODE),
+    "member": Boolean(missing=True),
+    "age": Integer(low=18, high=30, missing=True, outside=CODE),
+    "five years": Integer(low=18, high=31, width=5, missing=True, outside=NEAREST),
+    "income": Number(edges=(0.0, 0.1, 0.3, 1.0, 10.0), missing=True, outside=CODE),
+    "wealth": Number.evenly(-1.0, 1.0, 7, missing=True, outside=NEAREST),
+    "joined": Date(
+        low=dt.date(2020, 2, 10), high=dt.date(2021, 3, 5), missing=True, outside=CODE
+    ),
+    "left": Date(
+        low=dt.date(2020, 2, 10), high=dt.date(2021, 3, 5), period=Period.QUARTER, missing=True,
+        outside=NEAREST,
+    ),
+    "week": Date(
+        low=dt.date(2020, 2, 10), high=dt.date(2020, 4, 5), period=Period.WEEK, missing=True,
+        outside=CODE,
+    ),
+}  # fmt: skip
+SCHEMA = Schema(COLUMNS)
+N = 400
+
+
+def table() -> dict[str, list[Any]]:
+    """Raw values: regular ones, missing ones, and ones outside the domain."""
+    rng = np.random.default_rng(1)
+    days = [dt.date(2020, 1, 1) + dt.timedelta(days=int(d)) for d in rng.integers(0, 500, N)]
+    edge = [0.0, 0.1, 0.3, 1.0, 10.0, -0.5, 10.5, 0.25, 5.0, 0.30000000000000004]
+    found: dict[str, list[Any]] = {
+        "city": [(*CITIES[:5], "elsewhere")[i] for i in rng.integers(0, 6, N)],
+        "level": [int(i) for i in rng.integers(0, 5, N)],
+        "member": [bool(i) for i in rng.integers(0, 2, N)],
+        "age": [int(i) for i in rng.integers(15, 34, N)],
+        "five years": [int(i) for i in rng.integers(10, 40, N)],
+        "income": [edge[i] for i in rng.integers(0, len(edge), N)],
+        "wealth": [float(x) for x in rng.uniform(-1.5, 1.5, N)],
+        "joined": days,
+        "left": days[::-1],
+        "week": [dt.date(2020, 2, 5) + dt.timedelta(days=int(d)) for d in rng.integers(0, 70, N)],
+    }
+    for column in found.values():
+        for row in rng.integers(0, N, 20):
+            column[int(row)] = None
+    return found
+
+
+def code(column: Column, value: Any) -> int:  # noqa: C901, PLR0911
+    """The code of a raw value, the plain way."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        assert column.missing_code is not None
+        return column.missing_code
+    nearest = column.outside is NEAREST
+    outside = -1 if column.outside_code is None else column.outside_code
+    match column:
+        case Categorical():
+            return column.values.index(value) if value in column.values else outside
+        case Boolean():
+            return int(value)
+        case Integer():
+            inside = min(max(value, column.low), column.high) if nearest else value
+            regular = column.low <= inside <= column.high
+            return (inside - column.low) // column.width if regular else outside
+        case Number():
+            edges = column.edges
+            inside = min(max(value, edges[0]), edges[-1]) if nearest else value
+            if not edges[0] <= inside <= edges[-1]:
+                return outside
+            return max(i for i in range(column.n_regular) if edges[i] <= inside)
+        case Date():
+            day = min(max(value, column.low), column.high) if nearest else value
+            if not column.low <= day <= column.high:
+                return outside
+            return max(i for i, start in enumerate(column.starts) if start <= day)
+    raise AssertionError
+
+
+def expected(clique: tuple[str, ...]) -> np.ndarray:
+    """The counts of a clique, a record at a time."""
+    raw, found = table(), np.zeros(SCHEMA.domain.project(clique).shape)
+    for row in range(N):
+        found[tuple(code(COLUMNS[name], raw[name][row]) for name in clique)] += 1
+    return found
+
+
+def arrow() -> pa.Table:
+    """The table in Arrow."""
+    return pa.table(table())
+
+
+def csv_file(folder: Path) -> Path:
+    """As CSV."""
+    pa_csv.write_csv(arrow(), folder / "table.csv")
+    return folder / "table.csv"
+
+
+def parquet_folder(folder: Path) -> Path:
+    """As a folder of Parquet files."""
+    (folder / "parts" / "deeper").mkdir(parents=True)
+    pq.write_table(arrow().slice(0, 150), folder / "parts" / "one.parquet")
+    pq.write_table(arrow().slice(150), folder / "parts" / "deeper" / "two.parquet")
+    return folder / "parts"
+
+
+def relation(_folder: Path) -> duckdb.DuckDBPyRelation:
+    """As a table of the user's own database."""
+    connection = duckdb.connect()
+    connection.register("arrow_table", arrow())
+    connection.execute("CREATE TABLE people AS SELECT * FROM arrow_table")
+    return connection.table("people")
+
+
+DUCK: dict[str, Callable[[Path], Any]] = {
+    "pyarrow": lambda _: arrow(),
+    "pandas": lambda _: arrow().to_pandas(date_as_object=True),
+    "polars": lambda _: pl.from_arrow(arrow()),
+    "csv": csv_file,
+    "parquet folder": parquet_folder,
+    "relation": relation,
+}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    """A local session."""
+    sql = pytest.importorskip("pyspark.sql")
+    session = (
+        sql.SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=[*DUCK, "memory", "spark"])
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
+    """The same table behind every implementation."""
+    if request.param == "spark":
+        from juncture.data.spark import Spark  # noqa: PLC0415
+
+        session = request.getfixturevalue("spark")
+        pq.write_table(arrow(), tmp_path / "table.parquet")
+        return Spark(session.read.parquet(str(tmp_path / "table.parquet")), SCHEMA)
+    if request.param == "memory":
+        return DuckDB(arrow(), SCHEMA).exact_codes()
+    return DuckDB(DUCK[request.param](tmp_path), SCHEMA)
+
+
+def test_counts(source: Source) -> None:
+    """All single columns, some pairs, a triple, a repeated and permuted one, and no column."""
+    names = tuple(COLUMNS)
+    cliques: list[tuple[str, ...]] = [(name,) for name in names]
+    cliques += list(combinations(names, 2))[::7]
+    cliques += [("member", "city", "age"), ("age", "member"), ("member", "age"), ()]
+    assert source.domain == SCHEMA.domain
+    assert source.is_public
+    assert source.exact_n_records == N
+    for clique, found in zip(cliques, source.exact_counts(cliques), strict=True):
+        assert found.domain.attributes == clique
+        np.testing.assert_array_equal(found.values, expected(clique))
+
+
+def test_the_users_database_is_left_as_it_was() -> None:
+    """A relation's connection gets a temporary table, and nothing else."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT 20 AS age")
+    before = connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary")
+    names = before.fetchall()
+    DuckDB(connection.table("people"), Schema({"age": Integer(low=18, high=30)}))
+    after = connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary")
+    assert after.fetchall() == names
+
+
+def strict(column: Column, values: list[Any]) -> DuckDB:
+    """A one-column table under a strict schema."""
+    return DuckDB(pa.table({"x": values}), Schema({"x": column}))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        (Integer(low=0, high=5), [1, 7, 9, 2], "got 2 rows of 'x' that are outside its domain"),
+        (Integer(low=0, high=5), [1, None], "got 1 rows of 'x' that are missing"),
+        (Integer(low=0, high=5), ["1", "secret"], "got 1 rows of 'x' that are outside"),
+        (Number(edges=(0.0, 1.0)), [0.5, math.inf], "got 1 rows of 'x' that are outside"),
+        (Number(edges=(0.0, 1.0)), [0.5, math.nan], "got 1 rows of 'x' that are missing"),
+        (Categorical(values=("a", "b")), ["a", "secret"], "got 1 rows of 'x' that are outside"),
+        (Boolean(), ["true", "secret"], "got 1 rows of 'x' that are outside"),
+        (
+            Date(low=dt.date(2020, 1, 1), high=dt.date(2020, 12, 31)),
+            ["2020-05-01", "secret"],
+            "got 1 rows of 'x' that are outside",
+        ),
+    ],
+)
+def test_errors_name_the_column_and_the_count_never_the_value(
+    column: Column, values: list[Any], words: str
+) -> None:
+    """Nothing of a private value is in the message."""
+    with pytest.raises(InvalidInput, match=words) as caught:
+        strict(column, values)
+    assert "secret" not in str(caught.value)
+
+
+def test_spark_refuses_in_the_same_words(spark: Any) -> None:
+    """The rules are those of the other engines."""
+    from juncture.data.spark import Spark  # noqa: PLC0415
+
+    frame = spark.createDataFrame([(1,), (7,)], "x INT")
+    with pytest.raises(InvalidInput, match="got 1 rows of 'x' that are outside its domain"):
+        Spark(frame, Schema({"x": Integer(low=0, high=5)}))
+    with pytest.raises(InvalidInput, match="got none for y"):
+        Spark(frame, Schema({"y": Integer(low=0, high=5)}))
+
+
+def test_bad_tables_are_refused(tmp_path: Path) -> None:
+    """Absent columns, other files, ragged or missing ones: one line each, with what to do."""
+    schema = Schema({"x": Integer(low=0, high=5, missing=True)})
+    with pytest.raises(InvalidInput, match="must have every column of the schema; got none for x"):
+        DuckDB(pa.table({"y": [1]}), schema)
+    with pytest.raises(UnreadableFile, match="an existing file or a folder"):
+        DuckDB(tmp_path / "nothing.csv", schema)
+    with pytest.raises(UnreadableFile, match="an existing file or a folder"):
+        DuckDB(tmp_path, schema)
+    odd = tmp_path / "table.xlsx"
+    odd.write_text("x")
+    with pytest.raises(UnreadableFile, match=".csv or .parquet files of one kind"):
+        DuckDB(odd, schema)
+    ragged = tmp_path / "ragged.csv"
+    ragged.write_text("x,y\n1,2\n3\n4,secret,6,7\n")
+    with pytest.raises((UnreadableFile, InvalidInput), match="`table` must") as caught:
+        DuckDB(ragged, schema)
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(b"PAR1 not really")
+    with pytest.raises(UnreadableFile, match="that DuckDB can read"):
+        DuckDB(torn, schema)
+    with pytest.raises(InvalidInput, match="a DuckDB relation or an Arrow table; got int"):
+        DuckDB(7, schema)  # type: ignore[arg-type]
+
+
+def test_an_empty_table_has_no_records() -> None:
+    """No rows are no error."""
+    empty = DuckDB(pa.table({"x": pa.array([], pa.int64())}), Schema({"x": Integer(low=0, high=2)}))
+    assert empty.exact_n_records == 0
+    assert empty.exact_counts([("x",), ()])[0].values.sum() == 0
+
+
+def test_bad_codes_are_refused() -> None:
+    """Codes in memory must fit their domain."""
+    domain = Domain({"a": 3, "b": 2})
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"a": [0]}, "got none for 'b'"),
+        ({"a": [0], "b": [2]}, "codes from 0 to 1 for 'b'; got 1 others"),
+        ({"a": [-1], "b": [0]}, "codes from 0 to 2 for 'a'"),
+        ({"a": [0.5], "b": [0]}, "integer codes"),
+        ({"a": [0, 1], "b": [0]}, "one length"),
+    ]
+    for columns, words in cases:
+        with pytest.raises(InvalidInput, match=words):
+            Memory(domain, columns)
