@@ -64,7 +64,9 @@ def read(path: Path) -> tuple[Document, list[Vector]]:
         raise UnreadableFile(
             f"`path` must be an existing file; got {path}. Check the name and the folder."
         ) from None
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except UnreadableFile:
+        raise
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError) as error:
         raise _unreadable(path, f"it is cut short, altered or of another kind ({error})") from None
 
 

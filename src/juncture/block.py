@@ -168,9 +168,13 @@ class OneRow(Block):
     def weights(self, size: int) -> Array:
         """The only row of the matrix; refuses sizes that the block does not fit."""
 
+    @abstractmethod
+    def refuse(self, size: int) -> None:
+        """Raise an error if the block does not fit the size; makes no array of that size."""
+
     def n_rows(self, size: int) -> int:
         """One."""
-        self.weights(size)
+        self.refuse(size)
         return 1
 
     def apply(self, table: Array) -> Array:
@@ -204,6 +208,9 @@ class OneRow(Block):
 class Total(OneRow):
     """All values together: marginalise the attribute out."""
 
+    def refuse(self, size: int) -> None:
+        """Fits every size."""
+
     def weights(self, size: int) -> Array:
         """Ones."""
         return np.ones(size)
@@ -218,13 +225,17 @@ class Subset(OneRow):
     def __init__(self, codes: Iterable[int]) -> None:
         object.__setattr__(self, "codes", tuple(sorted({int(code) for code in codes})))
 
-    def weights(self, size: int) -> Array:
-        """Ones at the codes."""
+    def refuse(self, size: int) -> None:
+        """The codes must be among those of the size."""
         if not self.codes or self.codes[0] < 0 or self.codes[-1] >= size:
             raise InvalidInput(
                 f"`codes` must be some of 0 to {size - 1}; got {list(self.codes)}. "
                 "Check them against the attribute's size."
             )
+
+    def weights(self, size: int) -> Array:
+        """Ones at the codes."""
+        self.refuse(size)
         row = np.zeros(size)
         row[list(self.codes)] = 1.0
         return row
@@ -252,6 +263,10 @@ class Mean(OneRow):
     """
 
     values: tuple[float, ...] | None = None
+
+    def refuse(self, size: int) -> None:
+        """There must be a number for each code."""
+        _refuse_numbers(self.values, size)
 
     def weights(self, size: int) -> Array:
         """The numbers themselves."""
@@ -284,6 +299,11 @@ class Moments(Dense):
 
     count: int
     values: tuple[float, ...] | None = None
+
+    def n_rows(self, size: int) -> int:
+        """One for each power."""
+        _refuse_numbers(self.values, size)
+        return self.count
 
     def matrix(self, size: int) -> Array:
         """One row per power, from the first."""
@@ -387,10 +407,13 @@ class Matrix(Block):
 
 
 def _numbers(values: tuple[float, ...] | None, size: int) -> Array:
-    numbers = np.arange(size) if values is None else np.asarray(values)
-    if numbers.shape != (size,) or not np.isfinite(numbers).all():
+    _refuse_numbers(values, size)
+    return np.arange(float(size)) if values is None else np.asarray(values, dtype=np.float64)
+
+
+def _refuse_numbers(values: tuple[float, ...] | None, size: int) -> None:
+    if values is not None and not (len(values) == size and np.isfinite(values).all()):
         raise InvalidInput(
-            f"`values` must be {size} finite numbers, one for each code; got {len(numbers)}. "
+            f"`values` must be {size} finite numbers, one for each code; got {len(values)}. "
             "Check them against the attribute's size."
         )
-    return numbers.astype(np.float64)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from numbers import Real
 
 import numpy as np
@@ -49,7 +50,9 @@ class Coding:
     meanings: tuple[Meaning, ...]
 
     def __post_init__(self) -> None:
-        if len({(type(m), m) for m in self.meanings}) != len(self.meanings):
+        plain = tuple(m.item() if isinstance(m, np.generic) else m for m in self.meanings)
+        object.__setattr__(self, "meanings", plain)
+        if not len(set(plain)) == len(set(self.labels)) == len(plain):
             raise InvalidInput(
                 "`meanings` must differ from code to code; got some twice. Give each code its own."
             )
@@ -75,7 +78,7 @@ class Coding:
     @property
     def labels(self) -> tuple[Value, ...]:
         """Each code in words: intervals as '[low, high)'."""
-        return tuple(_label(meaning) for meaning in self.meanings)
+        return tuple(label_of(meaning) for meaning in self.meanings)
 
     @property
     def values(self) -> tuple[Value | tuple[float, float], ...]:
@@ -102,6 +105,14 @@ class Coding:
             part = np.clip((number - low) / (high - low), 0.0, 1.0)
         return np.where(np.isnan(low), 0.0, np.where(low == high, point, part))
 
+    def matching(self, value: object) -> Vector:
+        """One at each code that a value names: itself, a label, an interval or a number in one."""
+        plain = value.item() if isinstance(value, np.generic) else value
+        found = np.array([float(_names(meaning, plain)) for meaning in self.meanings])
+        if not found.any():
+            return self.equal(plain)  # type: ignore[arg-type]
+        return found
+
     def equal(self, value: Value) -> Vector:
         """One at the code of a value; refuses values that no code stands for alone."""
         found = np.array([float(_same(meaning, value)) for meaning in self.values])
@@ -123,10 +134,16 @@ class Coding:
         return np.array(ends).reshape(-1, 2)[:, 0], np.array(ends).reshape(-1, 2)[:, 1]
 
 
-def _label(meaning: Meaning) -> Value:
+def label_of(meaning: Meaning) -> Value:
+    """A meaning in words; values stand for themselves."""
     if isinstance(meaning, tuple):
-        return f"[{meaning[0]:g}, {meaning[1]:g})"
+        return f"[{_short(meaning[0])}, {_short(meaning[1])})"
     return str(meaning) if isinstance(meaning, Special) else meaning
+
+
+def _short(number: float) -> str:
+    """As short as can be without standing for another number too."""
+    return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
 def _number(value: object) -> float:
@@ -139,6 +156,15 @@ def _same(meaning: object, value: Value) -> bool:
     return not isinstance(meaning, tuple) and meaning is not None and meaning == value
 
 
+def _names(meaning: Meaning, value: object) -> bool:
+    if isinstance(meaning, tuple):
+        inside = isinstance(value, Real) and meaning[0] <= float(value) < meaning[1]
+        return inside or value in (meaning, label_of(meaning))
+    if meaning is None or isinstance(meaning, Special):
+        return value is meaning or value == meaning
+    return _same(meaning, value)  # type: ignore[arg-type]
+
+
 def _listed(labels: Sequence[Value], most: int = 12) -> str:
     shown = ", ".join(map(repr, labels[:most]))
     return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
@@ -149,6 +175,7 @@ class Codebook:
     """The coding of some attributes; the codes of all others stand for themselves."""
 
     codings: Mapping[str, Coding]
+    domain: Domain = field(default_factory=Domain)
 
     def checked(self, domain: Domain) -> Codebook:
         """The codebook itself, if it fits the domain."""
@@ -158,19 +185,20 @@ class Codebook:
                     f"`codebook` must have {domain[name]} meanings for {name!r}; got "
                     f"{coding.size}. Give one for each code."
                 )
-        plain = {name: Coding(tuple(range(domain[name]))) for name in domain}
-        return Codebook(plain | dict(self.codings))
+        return Codebook(self.codings, domain)
 
     def __getitem__(self, attribute: str) -> Coding:
+        if attribute not in self.codings:
+            return _plain_coding(self.domain[attribute])
         return self.codings[attribute]
 
     def numbers(self, attribute: str) -> Vector:
         """The numbers that an attribute's codes stand for."""
-        numbers = self.codings[attribute].numbers
+        numbers = self[attribute].numbers
         if np.isnan(numbers).any():
             raise InvalidInput(
                 f"`attribute` must have numbers for values; got {attribute!r}, whose values are "
-                f"{_listed(self.codings[attribute].labels)}. Give `values`."
+                f"{_listed(self[attribute].labels)}. Give `values`."
             )
         return numbers
 
@@ -180,6 +208,15 @@ class Codebook:
         return cls({}).checked(domain)
 
 
-def values_in(given: object) -> Iterable[object]:
+@lru_cache(maxsize=256)
+def _plain_coding(size: int) -> Coding:
+    """Codes that stand for themselves."""
+    return Coding(tuple(range(size)))
+
+
+def values_in(given: object, coding: Coding) -> Iterable[object]:
     """The values of evidence: several if it is a collection, else itself alone."""
-    return given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    interval = isinstance(given, tuple) and given in coding.meanings
+    if interval or isinstance(given, str) or not isinstance(given, Iterable):
+        return (given,)
+    return (given[()],) if isinstance(given, np.ndarray) and given.ndim == 0 else given

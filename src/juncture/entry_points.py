@@ -112,13 +112,13 @@ def count_rows(codes, n_columns, n, known, strides, n_known, members, n_rows):
 
 def apportion(
     weights, members, strides, sizes, n_known, counts, n_rows, n_cells, carried, n_carried,
-    priority, cells,
+    chances, starts,
 ):  # fmt: skip
     shape = (n_rows, n_cells)
     _apportion(
         carray(weights, shape), carray(members, n_rows), carray(strides, n_known),
         carray(sizes, n_known), carray(counts, shape), carray(carried, n_carried),
-        carray(priority, n_cells), carray(cells, n_cells),
+        carray(chances, n_cells), carray(starts, n_rows),
     )  # fmt: skip
 
 

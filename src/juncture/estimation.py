@@ -25,6 +25,7 @@ from juncture.solvers.problem import Calls, Problem, Solver
 from juncture.solvers.proximal import Proximal
 from juncture.solvers.relay import Relay
 from juncture.solvers.smoothed import Smoothed
+from juncture.solvers.stop_at_noise import StopAtNoise
 from juncture.total import estimate_total
 
 Constraints = Mapping[Clique, ArrayLike]
@@ -170,7 +171,7 @@ class _Fit:
     def run(self, potentials: Vector) -> Estimate:
         """The best point of all, with the status that ended the loop."""
         iterates = self.solver.iterates(self.problem, potentials)
-        best, status = next(iterates).point, Status.AT_NOISE
+        best, status = next(iterates).point, self.solver_end()
         for iterate in iterates:
             best = min(best, iterate.point, key=lambda point: point.loss)
             self.bound = max(self.bound, iterate.bound)
@@ -188,6 +189,10 @@ class _Fit:
             self.problem.total,
         )
         return Estimate(model=model, status=status, statistics=self.statistics(best.loss))
+
+    def solver_end(self) -> Status:
+        """Why a solver that ends by itself does so."""
+        return Status.AT_NOISE if isinstance(self.solver, StopAtNoise) else Status.STALLED
 
     def status(self, loss: float) -> Status | None:
         """Why to stop now, if there is a reason."""

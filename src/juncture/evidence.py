@@ -23,9 +23,8 @@ def allowed_codes(
     found: dict[str, list[int]] = {}
     for name in domain.project(evidence):
         coding, codes = book[name], set[int]()
-        for value in values_in(evidence[name]):
-            plain = value.item() if isinstance(value, np.generic) else value
-            codes.update(map(int, np.flatnonzero(coding.equal(plain))))  # type: ignore[arg-type]
+        for value in values_in(evidence[name], coding):
+            codes.update(map(int, np.flatnonzero(coding.matching(value))))
         if not codes:
             raise InvalidInput(
                 f"`evidence` must leave a value of {name!r} possible; got none. "

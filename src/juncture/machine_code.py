@@ -13,6 +13,7 @@ import ctypes
 import hashlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
@@ -34,6 +35,7 @@ _SOURCES = (
     *(f"oracles/{name}.py" for name in ("opcodes", "vector", "rows", "kernels", "peaks")),
 )
 _CHECKSUM_BYTES = 32
+_LOADING = threading.Lock()
 
 # A letter for the result, then one for each argument: v nothing, d double, q 64-bit integer,
 # u the same without a sign; capitals are addresses of arrays of these, I one of 32-bit integers,
@@ -49,7 +51,7 @@ SIGNATURES = {
     "make_aliases": "vDDIqqQ",
     "draw": "vIqqqqqQQqQqIDIqquQ",
     "count_rows": "vIqqQQqQq",
-    "apportion": "vDQQQqIqqDqDQ",
+    "apportion": "vDQQQqIqqDqDD",
     "hand_out": "vIqqQQqQqIIQqqIuq",
 }
 _C_TYPES: dict[str, Any] = {
@@ -82,12 +84,15 @@ def pointer(array: NDArray[Any]) -> Cell | None:
 @cache
 def routine(name: str) -> Callable[..., Any]:
     """A compiled routine. It lets other threads of Python run while it works."""
+    with _LOADING:
+        engine = _engine()
     result, *arguments = (_C_TYPES[letter] for letter in SIGNATURES[name])
-    return ctypes.CFUNCTYPE(result, *arguments)(_engine().get_function_address(f"juncture_{name}"))
+    return ctypes.CFUNCTYPE(result, *arguments)(engine.get_function_address(f"juncture_{name}"))
 
 
 @cache
 def _engine() -> llvm.ExecutionEngine:
+    """The loaded machine code: one for the process, made under a lock and never let go."""
     with suppress(RuntimeError):  # recent versions initialise themselves and say so
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -127,8 +132,11 @@ def folders() -> Iterable[Path]:
     chosen = os.environ.get("JUNCTURE_CACHE")
     if chosen:
         return (Path(chosen),)
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return (_PACKAGE / "__pycache__", home / "juncture")
+    found = [_PACKAGE / "__pycache__"]
+    with suppress(RuntimeError):  # a user without a home
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        found.append(home / "juncture")
+    return found
 
 
 def _read(path: Path) -> bytes | None:

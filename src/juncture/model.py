@@ -113,8 +113,9 @@ class Model:
     def answer(self, query: Query) -> Vector:
         """The answers of a factored query, over whatever attributes.
 
-        For a `Kron`, an array with an axis for each of its attributes, in its order; for a
-        `Stack`, all answers one after another. The marginal on the query's attributes is not
+        For a `Kron`, an array with an axis for each of its attributes, in its order (for more
+        than 64 attributes, for those with more than one answer); for a `Stack`, all answers one
+        after another. The marginal on the query's attributes is not
         formed where the answers are fewer.
         """
         match query:

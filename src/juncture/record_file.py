@@ -67,7 +67,7 @@ class _Column(NamedTuple):
 
 
 def _column(labels: Sequence[Value]) -> _Column:
-    if labels == tuple(range(len(labels))):
+    if all(type(label) is int for label in labels) and labels == tuple(range(len(labels))):
         return _Column(pa.from_numpy_dtype(np.min_scalar_type(len(labels) - 1)))
     present = [label for label in labels if label is not None]
     alike = len({type(label) for label in present}) <= 1

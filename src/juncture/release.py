@@ -22,6 +22,16 @@ from juncture.oracles.propagation import Propagation
 from juncture.plan import Plan
 
 FORMAT, VERSION = "juncture release", 1
+_UNSOUND = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 # How far stored marginals may be from those of the stored potentials, as a share of the total.
 _SAME = 1e-6
 
@@ -46,7 +56,7 @@ class Release:
             "domain": [[name, size] for name, size in self.model.domain.items()],
             "codebook": _written_codebook(self.model.codebook),
             "cliques": [list(clique) for clique in self.model.cliques],
-            "total": self.model.total,
+            "total": float(self.model.total),
             "log_partition": self.model.log_partition,
             "measurements": [_written_measurement(m, arrays) for m in self.measurements],
             "statistics": {name: _finite(value) for name, value in self.statistics.items()},
@@ -69,7 +79,7 @@ def load(path: str | Path) -> Release:
         raise UnreadableFile(
             f"`path` must be a sound release; got {source}, which is not: {error}"
         ) from None
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
+    except _UNSOUND as error:
         raise UnreadableFile(
             f"`path` must be a sound release; got {source}, whose document does not fit together "
             f"({type(error).__name__}: {error}). Ask for it again where it came from."
@@ -103,7 +113,8 @@ def _model(document: Document, domain: Domain, arrays: list[Vector]) -> Model:
     plan = Plan.build(domain, layout.cliques)
     beliefs = Propagation(plan).marginals(potentials, total)
     wrong = np.abs(beliefs.marginals - marginals).max(initial=0.0)
-    if not wrong <= _SAME * total:
+    same = abs(beliefs.log_partition - log_partition) <= _SAME * max(1.0, abs(log_partition))
+    if not (wrong <= _SAME * total and same and marginals.min(initial=0.0) >= 0.0):
         raise ImpossibleModel("`marginals` must be those of the potentials; got others.")
     codebook = document["codebook"]
     book = None if codebook is None else _codebook(codebook).checked(domain)

@@ -55,7 +55,9 @@ class Sampler:
     def __init__(self, tree: Calibration, given: Sequence[str] = ()) -> None:
         self.domain = tree.plan.domain
         self._given = tuple(given)
-        self._steps = [*_tree_steps(tree, set(given)), *_free_steps(tree, set(given))]
+        root = _root(tree, set(given))
+        self._root = None if root is None else (tree.nodes[root].clique, tree.marginal(root))
+        self._steps = [*_tree_steps(tree, set(given), root), *_free_steps(tree, set(given))]
         self._aliases: list[tuple[Vector, Codes]] = []
 
     def sample(
@@ -63,17 +65,17 @@ class Sampler:
     ) -> Codes:
         """Independent draws, a row for each attribute; `first` is the first record's number."""
         codes = self._codes(n, columns or {})
+        self._refuse_given(codes)
         stages = self._whole_stages
         self._aliases = self._aliases or [_aliases(stage.weights) for stage in stages]
         for place, (stage, tables) in enumerate(zip(stages, self._aliases, strict=True)):
-            if columns:
-                _refuse_impossible(stage, _members(codes, stage))
             _draw(codes, stage, tables, key, first, (place, len(stages)))
         return codes
 
     def synthesize(self, n: int, key: int, columns: Mapping[str, Codes] | None = None) -> Codes:
         """Records whose counts follow the model's tables up to rounding."""
         codes = self._codes(n, columns or {})
+        self._refuse_given(codes)
         random = np.random.default_rng(key)
         for place, stage in enumerate(self._single_stages):
             # Each stage has its own stretch of the random numbers.
@@ -98,6 +100,21 @@ class Sampler:
                 stages.append(_stage(self.domain, table.sum(axis=later), part))
         return stages
 
+    def _refuse_given(self, codes: Codes) -> None:
+        """The given columns must be possible together: they lie in one node, or are free."""
+        if self._root is None:
+            return
+        clique, table = self._root
+        inside = [name for name in clique if name in self._given]
+        summed = tuple(axis for axis, name in enumerate(clique) if name not in inside)
+        cells = tuple(codes[self.domain.positions[name]] for name in inside)
+        n_impossible = int((table.sum(axis=summed)[cells] <= 0).sum())
+        if n_impossible:
+            raise ImpossibleModel(
+                f"`given` must be records that the model holds possible; got {n_impossible} whose "
+                "combination of values has no mass. Leave those out, or give fewer columns."
+            )
+
     def _codes(self, n: int, columns: Mapping[str, Codes]) -> Codes:
         """Room for the records, with the given columns in place."""
         codes = np.zeros((len(self.domain), n), dtype=np.int32)
@@ -120,14 +137,21 @@ def key_of(rng: Random) -> int:
     return int(np.random.default_rng(rng).integers(2**63))
 
 
-def _tree_steps(tree: Calibration, given: set[str]) -> Iterable[tuple[Vector, Step]]:
+def _root(tree: Calibration, given: set[str]) -> int | None:
+    """The smallest node that holds all of the given attributes that are in the tree."""
+    inside = given.intersection(tree.home)
+    holding = [p for p, node in enumerate(tree.nodes) if inside and inside.issubset(node.clique)]
+    return min(holding, key=lambda p: tree.plan.domain.size_of(tree.nodes[p].clique), default=None)
+
+
+def _tree_steps(
+    tree: Calibration, given: set[str], root: int | None
+) -> Iterable[tuple[Vector, Step]]:
     """The nodes on the way down; the one that holds what is given comes first.
 
     What a node adds is ordered by how many other nodes hold it too: they build on it.
     """
     inside = given.intersection(tree.home)
-    holding = [p for p, node in enumerate(tree.nodes) if inside and inside.issubset(node.clique)]
-    root = min(holding, key=lambda p: tree.plan.domain.size_of(tree.nodes[p].clique), default=None)
     spread = Counter(name for node in tree.nodes for name in node.clique)
     for step in tree.downward(root):
         known = (*step.known, *(n for n in step.added if step.place == root and n in inside))
@@ -204,27 +228,18 @@ def _members(codes: Codes, stage: Stage) -> Integers:
     return members
 
 
-def _refuse_impossible(stage: Stage, members: Integers) -> None:
-    n_impossible = int(members[stage.weights.sum(axis=1) <= 0].sum())
-    if n_impossible:
-        raise ImpossibleModel(
-            f"`given` must be records that the model holds possible; got {n_impossible} whose "
-            "combination of values has no mass. Leave those out, or give fewer columns."
-        )
-
-
 def _allot(codes: Codes, stage: Stage, random: np.random.Generator, key: int, counter: int) -> None:
     """Divide the records of every row among its cells, and hand the cells out at random."""
     n_rows, n_cells = stage.weights.shape
     members, counts = _members(codes, stage), np.empty((n_rows, n_cells), np.int32)
-    _refuse_impossible(stage, members)
     sizes = stage.sizes
-    carried = np.asarray(random.random(max(1, int(sizes.sum())) * n_cells) - 0.5)
-    priority, cells, at = np.empty(n_cells), np.empty(n_cells, np.int64), np.empty(n_rows, np.int64)
+    carried = np.zeros(max(1, int(sizes.sum())) * n_cells)
+    chances, at = np.empty(n_cells), np.empty(n_rows, np.int64)
+    starts = np.asarray(random.random(n_rows))
     routine("apportion")(
         pointer(stage.weights), pointer(members), pointer(stage.strides), pointer(sizes),
         len(sizes), pointer(counts), n_rows, n_cells, pointer(carried), len(carried),
-        pointer(priority), pointer(cells),
+        pointer(chances), pointer(starts),
     )  # fmt: skip
     slots = np.empty(codes.shape[1], np.int32)
     routine("hand_out")(

@@ -85,79 +85,90 @@ def draw(codes, first, last, offset, known, strides, added, decoded, share, alia
 
 
 @inner()
-def _select(priority, cells, n, most):
-    """Reorder so that the `most` largest priorities come first (quickselect)."""
-    low, high = 0, n - 1
-    while low < high:
-        pivot = priority[(low + high) >> 1]
-        i, j = low, high
-        while i <= j:
-            while priority[i] > pivot:
-                i += 1
-            while priority[j] < pivot:
-                j -= 1
-            if i <= j:
-                priority[i], priority[j] = priority[j], priority[i]
-                cells[i], cells[j] = cells[j], cells[i]
-                i += 1
-                j -= 1
-        if most - 1 <= j:
-            high = j
-        elif most - 1 >= i:
-            low = i
-        else:
-            return
+def _scale_chances(chances, total):
+    """Multiply chances so that they add up to the total and none is above 1; False if none can."""
+    for _ in range(50):
+        certain, rest = 0, 0.0
+        for k in range(len(chances)):
+            if chances[k] >= 1.0:
+                chances[k] = 1.0
+                certain += 1
+            else:
+                rest += chances[k]
+        if rest <= 0.0:
+            return certain == total
+        factor = (total - certain) / rest
+        if abs(factor - 1.0) < _NEAR:
+            return True
+        for k in range(len(chances)):
+            if chances[k] < 1.0:
+                chances[k] *= factor
+    return True
 
 
 @inner()
-def apportion(weights, members, strides, sizes, counts, carried, priority, cells):
+def apportion(weights, members, strides, sizes, counts, carried, chances, starts):
     """Divide the members of every row among its cells, as nearly in proportion as integers go.
 
-    Each cell gets its share rounded down or up. Which are rounded up is decided by what is left
-    over: in this row, and in all rows before that share the value of one of the row's attributes
-    (`carried`, a table of left-overs for each attribute). So not only rows come out right, but
-    also the sums over all rows that agree in one attribute.
+    Each cell gets its share rounded down or up. It is rounded up with a chance that is the part
+    cut off, plus what rows before have left over: on average over all rows that share the value of
+    one of the row's attributes (`carried`, a table of left-overs for each attribute). So counts
+    are right on average (but for chances that had to be cut at 0 or 1), rows add up exactly, and
+    so do, nearly, all rows that agree in one attribute. The cells are drawn together, by one
+    random start for the row.
     """
     n_rows, n_cells = weights.shape
     n_known = len(sizes)
     for row in range(n_rows):
         total = 0.0
         for k in range(n_cells):
-            total += weights[row, k]
             counts[row, k] = 0
-        if members[row] == 0 or total <= 0.0:
+            if weights[row, k] > 0.0:
+                total += weights[row, k]
+        left = members[row]
+        if left == 0 or total <= 0.0:
             continue
-        left, n = members[row], 0
         for k in range(n_cells):
-            if weights[row, k] <= 0.0:
-                continue
-            target = members[row] * (weights[row, k] / total)
-            whole = int(target + _NEAR)
-            counts[row, k] = whole
-            left -= whole
-            rest, over, start = target - whole, 0.0, 0
-            for j in range(n_known):
-                at = (start + (row // strides[j]) % sizes[j]) * n_cells + k
-                carried[at] += rest
-                over += carried[at]
-                start += sizes[j]
-            if rest > _NEAR:
-                priority[n], cells[n] = over if n_known else rest + carried[k], k
-                n += 1
-        if left > n:  # by rounding alone: whatever has weight may take the rest
-            n = 0
+            chances[k] = 0.0
+            if weights[row, k] > 0.0:
+                target = members[row] * (weights[row, k] / total)
+                whole = min(int(target + _NEAR), left)
+                counts[row, k] = whole
+                left -= whole
+                chances[k] = _carry(carried, row, k, n_cells, strides, sizes, target - whole)
+                if n_known == 0:
+                    chances[k] = target - whole
+                chances[k] = max(0.0, chances[k])
+        if left == 0:
+            continue
+        if not _scale_chances(chances, left):  # by rounding alone: go by the weights
             for k in range(n_cells):
-                if weights[row, k] > 0.0:
-                    priority[n], cells[n] = weights[row, k], k
-                    n += 1
-        if left > 0:
-            _select(priority, cells, n, left)
-        for chosen in range(left):
-            k, start = cells[chosen % n], 0
-            counts[row, k] += 1
-            for j in range(n_known):
-                carried[(start + (row // strides[j]) % sizes[j]) * n_cells + k] -= 1.0
-                start += sizes[j]
+                chances[k] = left * max(0.0, weights[row, k]) / total
+        passed = starts[row]
+        for k in range(n_cells):
+            before = int(passed)
+            passed += chances[k]
+            for _ in range(int(passed + _NEAR) - before):
+                if left > 0 and weights[row, k] > 0.0:
+                    counts[row, k] += 1
+                    left -= 1
+                    _carry(carried, row, k, n_cells, strides, sizes, -1.0)
+        for k in range(n_cells):  # what rounding has left
+            if left > 0 and weights[row, k] > 0.0 and chances[k] > 0.0:
+                counts[row, k] += left
+                left = 0
+
+
+@inner()
+def _carry(carried, row, k, n_cells, strides, sizes, amount):
+    """Add to what a cell's rows have left over; returns the mean over the row's attributes."""
+    over, start = 0.0, 0
+    for j in range(len(sizes)):
+        at = (start + (row // strides[j]) % sizes[j]) * n_cells + k
+        carried[at] += amount
+        over += carried[at]
+        start += sizes[j]
+    return over / max(1, len(sizes))
 
 
 @inner()

@@ -20,12 +20,15 @@ import sqlglot
 from sqlglot import exp
 
 from juncture.block import Block, Matrix
-from juncture.codebook import Codebook, Coding
+from juncture.codebook import Codebook, Coding, Special, label_of
 from juncture.domain import Domain
 from juncture.errors import InvalidInput
 from juncture.layout import Vector
 from juncture.query import Kron
 from juncture.sql_scalar import Node, Value, evaluate, literal
+
+# The table that columns are given which are aliases of outputs.
+_ALIAS = "juncture_alias"
 
 Ask = Callable[[Kron], Vector]
 Key = tuple[Any, ...]
@@ -37,9 +40,15 @@ _REFUSED = {
     "joins": "Joins have no answer here: a model is one table.",
     "with_": "WITH has no answer here: write one SELECT.",
     "distinct": "DISTINCT has no answer here: a model has no records. GROUP BY the columns.",
-    "windows": "Window functions have no answer here: a model has no records.",
-    "qualify": "QUALIFY has no answer here: a model has no records.",
 }
+_UNANSWERED: dict[type[Any], str] = {
+    exp.TableSample: "sample",
+    exp.Window: "window function",
+    exp.GroupingSets: "grouping sets",
+    exp.Rollup: "rollup",
+    exp.Cube: "cube",
+}
+_KNOWN = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
 
 
 @dataclass(frozen=True)
@@ -66,10 +75,16 @@ def _shown(value: object) -> str:
 
 def run(sql: str, domain: Domain, codebook: Codebook, total: float, ask: Ask) -> SqlAnswer:
     """The answer to a SELECT; `ask` answers factored queries."""
-    return _Select(_parsed(sql), domain, codebook, total, ask).answer()
+    try:
+        return _Select(_parsed(sql), domain, codebook, total, ask).answer()
+    except RecursionError:
+        raise InvalidInput(
+            "`sql` must not be nested so deeply; got more levels than can be followed. "
+            "Write long lists with IN."
+        ) from None
 
 
-def _parsed(sql: str) -> exp.Select:
+def _parsed(sql: str) -> exp.Select:  # noqa: C901
     try:
         (tree,) = sqlglot.parse(sql, read="duckdb")
     except (sqlglot.errors.SqlglotError, ValueError) as error:
@@ -79,15 +94,17 @@ def _parsed(sql: str) -> exp.Select:
         raise InvalidInput(
             "`sql` must be one SELECT; got another kind of statement. A model only answers."
         )
-    for part, reason in _REFUSED.items():
-        if tree.args.get(part):
+    for part, value in tree.args.items():
+        if value and part not in _KNOWN:
+            reason = _REFUSED.get(part, "Leave that out.")
             raise InvalidInput(f"`sql` must be about one table of counts; got {part}. {reason}")
+    for kind, words in _UNANSWERED.items():
+        if tree.find(kind):
+            raise InvalidInput(f"`sql` must have no {words}; got one. Leave it out.")
     if any(query is not tree for query in tree.find_all(exp.Query)):
         raise InvalidInput(
             "`sql` must have no subquery; got one. Ask for its answer first, in a query of its own."
         )
-    if tree.find(exp.Window):
-        raise InvalidInput(f"`sql` must have no windows; got one. {_REFUSED['windows']}")
     if tree.find(exp.Star) and any(isinstance(e, exp.Star) for e in tree.expressions):
         raise InvalidInput(
             "`sql` must ask for counts, sums or averages; got SELECT *. A model has no records of "
@@ -120,11 +137,14 @@ class _Select:
         self, tree: exp.Select, domain: Domain, codebook: Codebook, total: float, ask: Ask
     ) -> None:
         self.domain, self.codebook, self.total, self.ask = domain, codebook, total, ask
-        self.aliases = {e.alias: e.this for e in tree.expressions if isinstance(e, exp.Alias)}
         self.tree = tree
-        self._name_columns()
+        named = [e.alias.lower() for e in tree.expressions if isinstance(e, exp.Alias)]
+        self._name_columns(set(named))
+        self.aliases = {
+            e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)
+        }
         self.outputs = [output.unalias() for output in tree.expressions]
-        self.groups = [self._resolved(node) for node in _listed(tree, "group")]
+        self.groups = [self._resolved(node).unnest() for node in _listed(tree, "group")]
         where = tree.args.get("where")
         self.conditions = tuple(_conjuncts(where.this)) if where else ()
         for node in (*self.groups, *self.conditions):
@@ -141,11 +161,15 @@ class _Select:
     def answer(self) -> SqlAnswer:
         """All rows: grouped, filtered, ordered and cut."""
         having, order = self.tree.args.get("having"), _listed(self.tree, "order")
+        condition = None if having is None else self.settled(having.this)
+        ordered = [self.settled(self._resolved(each.this)) for each in order]
+        outputs = [self.settled(output) for output in self.outputs]
         rows: list[tuple[tuple[Any, ...], list[Any]]] = []
         for group in self._all_groups():
-            if having is None or group.value(having.this):
-                keys = [group.value(self._resolved(each.this)) for each in order]
-                rows.append((tuple(group.value(output) for output in self.outputs), keys))
+            if condition is None or group.value(condition):
+                keys = [group.value(each) for each in ordered]
+                values = (group.value(output) for output in outputs)
+                rows.append((tuple(map(label_of, values)), keys))
 
         def precedence(left: tuple[Any, list[Any]], right: tuple[Any, list[Any]]) -> int:
             return _precedence(left[1], right[1], order)
@@ -159,16 +183,44 @@ class _Select:
 
     def _number(self, part: str) -> int | None:
         node = self.tree.args.get(part)
-        return None if node is None else int(literal(node.expression))
+        if node is None:
+            return None
+        value = None if isinstance(node, exp.Fetch) else literal(node.expression)
+        if type(value) is not int or value < 0 or node.args.get("limit_options"):
+            raise InvalidInput(
+                f"`sql` must have a whole number after {part.upper()}; got {node.sql().strip()}. "
+                "Write the number out."
+            )
+        return value
+
+    def settled(self, node: Node) -> Node:
+        """The expression with everything that is grouped by marked, wherever it stands."""
+        texts = {group.sql() for group in self.groups}
+
+        def mark(part: Node) -> Node:
+            text = part.unnest().sql()
+            inside = part.find_ancestor(*_AGGREGATES, exp.Filter)
+            return exp.Placeholder(this=text) if text in texts and not inside else part
+
+        return node.transform(mark)
 
     # Names.
 
-    def _name_columns(self) -> None:
-        """Give every column the exact name of its attribute; aliases stay what they are."""
+    def _name_columns(self, aliases: set[str]) -> None:
+        """Give every column the exact name of its attribute; aliases stay what they are.
+
+        In ORDER BY an alias comes before an attribute of the same name, elsewhere after it.
+        """
+        ordered = {id(each.this) for each in _listed(self.tree, "order")}
+        known = {name.lower() for name in self.domain}
         for column in list(self.tree.find_all(exp.Column)):
-            if column.name in self.aliases and column.name not in self.domain:
+            lower = column.name.lower()
+            first = id(column) in ordered and not column.table
+            if lower in aliases and (first or lower not in known):
+                column.set("this", exp.to_identifier(lower, quoted=False))
+                column.set("table", exp.to_identifier(_ALIAS))
                 continue
-            alike = [name for name in self.domain if name.lower() == column.name.lower()]
+            alike = [name for name in self.domain if name.lower() == lower]
             exact = column.name in self.domain or len(alike) != 1
             name = self.domain.project([column.name if exact else alike[0]]).attributes[0]
             column.replace(exp.column(exp.to_identifier(name, quoted=True)))
@@ -183,12 +235,13 @@ class _Select:
                     "Name the column instead."
                 )
             return self.outputs[place - 1]
-        if isinstance(node, exp.Column) and node.name not in self.domain:
+        if isinstance(node, exp.Column) and node.table == _ALIAS:
             return self.aliases[node.name]
         return node
 
     def _columns(self, node: Node) -> set[str]:
-        return {column.name for column in node.find_all(exp.Column)}
+        columns = node.find_all(exp.Column)
+        return {column.name for column in columns if column.table != _ALIAS}
 
     def _by_attribute(self, nodes: Iterable[Node], place: str) -> dict[str, list[Node]]:
         """Expressions by the one attribute that each is about."""
@@ -212,18 +265,35 @@ class _Select:
         for node in self.tree.find_all(exp.Predicate):
             if not node.find(*_AGGREGATES):
                 _check_values(node, self.codebook)
-                numbers = {abs(number) for number in _numbers_in(node)}
                 for name in self._columns(node):
-                    cuts[name] |= numbers | {-number for number in numbers}
-        used = [name for name in cuts if name in self.domain]
-        return {name: list(_cut(self.codebook[name], sorted(cuts[name]))) for name in used}
+                    cuts[name] |= set(_constants_in(node))
+        for condition in (*self.conditions, *self.groups, *_filters(self.tree)):
+            self._check_intervals(condition)
+        return {name: list(_cut(self.codebook[name], sorted(cuts[name]))) for name in cuts}
+
+    def _check_intervals(self, node: Node) -> None:
+        """Numbers known by their interval can only be compared as they are, with constants."""
+        for column in node.find_all(exp.Column):
+            intervals = any(isinstance(m, tuple) for m in self.codebook[column.name].meanings)
+            around = column.parent
+            while isinstance(around, exp.Paren):
+                around = around.parent
+            alone = column is node or isinstance(around, exp.Is)
+            compared = isinstance(around, exp.Binary | exp.Between) and isinstance(
+                around, exp.Predicate
+            )
+            if intervals and not alone and not (compared and len(list(_columns_in(around))) == 1):
+                raise InvalidInput(
+                    f"`sql` must compare {column.name} as it is with constants; got {node.sql()}. "
+                    "Its numbers come in intervals: solve the condition for the column."
+                )
 
     def _keys(self, name: str) -> list[Key]:
         """For each piece of an attribute, its group."""
-        labels, nodes = self.codebook[name].labels, self.grouped.get(name, [])
+        meanings, nodes = self.codebook[name].meanings, self.grouped.get(name, [])
         return [
             tuple(
-                labels[piece.code]
+                meanings[piece.code]
                 if isinstance(node, exp.Column)
                 else evaluate(node, _constantly(piece.value))
                 for node in nodes
@@ -245,7 +315,8 @@ class _Select:
             lookup = _constantly(piece.value)
             if all(evaluate(condition, lookup) for condition in conditions):
                 values = [evaluate(factor, lookup) for factor in factors]
-                if None not in values:
+                outside = any(isinstance(value, Special) for value in values)
+                if None not in values and (counted or not outside):
                     weight = 1.0 if counted else math.prod(map(_as_number, values))
                     matrix[places[key], piece.code] += piece.share * weight
         return Matrix(matrix)
@@ -299,17 +370,16 @@ class _Group:
         self._select, self._place, self._keys = select, place, keys
 
     def value(self, node: Node) -> Value:
-        """The group's own value where it is grouped by this, else calculated."""
-        text = node.sql()
-        return self._keys[text] if text in self._keys else evaluate(node, self._lookup)
+        """An expression's value in the group."""
+        return evaluate(node, self._lookup)
 
     def _lookup(self, node: Node) -> Value:
+        if isinstance(node, exp.Placeholder):
+            return self._keys[str(node.this)]
         if not isinstance(node, exp.Column):
             return self._aggregated(node)
-        if node.sql() in self._keys:
-            return self._keys[node.sql()]
-        if node.name in self._select.aliases and node.name not in self._select.domain:
-            return self.value(self._select.aliases[node.name])
+        if node.table == _ALIAS:
+            return self.value(self._select.settled(self._select.aliases[node.name]))
         raise InvalidInput(
             f"`sql` must group by every column outside an aggregate; got {node.sql()}. "
             "Add it to GROUP BY, or take its SUM or AVG."
@@ -352,6 +422,10 @@ def _factors(aggregate: Node) -> Iterator[Node]:
             f"`sql` must not count distinct values; got {aggregate.sql()}. A model gives every "
             "possible value some weight."
         )
+    if aggregate.expressions:
+        raise InvalidInput(
+            f"`sql` must have one expression in an aggregate; got {aggregate.sql()}. Use one."
+        )
     if inner is None or isinstance(inner, exp.Star):
         return
     _refuse_aggregates(inner, "an aggregate", "arithmetic around it")
@@ -371,10 +445,25 @@ def _refuse_aggregates(node: Node, place: str, better: str) -> None:
         )
 
 
-def _numbers_in(node: Node) -> Iterator[float]:
-    for each in node.find_all(exp.Literal):
-        if not each.is_string:
-            yield float(str(each.this))
+def _constants_in(predicate: Node) -> Iterator[float]:
+    """The numbers that a comparison holds a column against."""
+    for side in predicate.iter_expressions():
+        if not side.find(exp.Column, exp.Query):
+            value = literal(side)
+            if isinstance(value, int | float):
+                yield float(value)
+
+
+def _columns_in(node: Node) -> Iterator[Node]:
+    yield from node.find_all(exp.Column)
+
+
+def _filters(tree: Node) -> Iterator[Node]:
+    """The conditions of FILTER, and those inside expressions that are added up."""
+    for node in tree.find_all(exp.Filter):
+        yield node.expression.this
+    for node in tree.find_all(exp.If, exp.Case):
+        yield from (part for part in node.find_all(exp.Predicate))
 
 
 def _check_values(node: Node, codebook: Codebook) -> None:
@@ -382,14 +471,14 @@ def _check_values(node: Node, codebook: Codebook) -> None:
     if isinstance(node, exp.EQ | exp.NEQ | exp.In) and isinstance(node.this, exp.Column):
         others = node.expressions if isinstance(node, exp.In) else [node.expression]
         for other in others:
-            known = node.this.name in codebook.codings
+            known = node.this.table != _ALIAS
             if known and isinstance(other, exp.Literal | exp.Boolean | exp.Neg):
                 codebook[node.this.name].equal(literal(other))
 
 
 def _cut(coding: Coding, cuts: Sequence[float]) -> Iterator[Piece]:
     """The codes; those that stand for intervals are cut at numbers inside them."""
-    for code, meaning in enumerate(coding.values):
+    for code, meaning in enumerate(coding.meanings):
         if isinstance(meaning, tuple):
             low, high = meaning
             ends = [low, *(cut for cut in cuts if low < cut < high), high]
@@ -412,6 +501,10 @@ def _as_number(value: object) -> float:
     return float(value)
 
 
+def _both_numbers(left: Value, right: Value) -> bool:
+    return isinstance(left, int | float) and isinstance(right, int | float)
+
+
 def _precedence(left: list[Any], right: list[Any], order: list[exp.Ordered]) -> int:
     """Which of two rows comes first; missing values come last unless asked otherwise."""
     for a, b, each in zip(left, right, order, strict=True):
@@ -420,6 +513,6 @@ def _precedence(left: list[Any], right: list[Any], order: list[exp.Ordered]) -> 
                 first = -1 if each.args.get("nulls_first") else 1
                 return first if a is None else -first
         elif a != b:
-            below = a < b if isinstance(a, str) == isinstance(b, str) else str(a) < str(b)
+            below = a < b if type(a) is type(b) or _both_numbers(a, b) else str(a) < str(b)
             return -1 if below != bool(each.args.get("desc")) else 1
     return 0

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from juncture.codebook import Special
 from juncture.errors import InvalidInput
 
 Value = Any
@@ -23,7 +24,7 @@ _ARITHMETIC: dict[type[Any], Callable[[Any, Any], Any]] = {
     exp.Sub: operator.sub,
     exp.Mul: operator.mul,
     exp.Div: operator.truediv,
-    exp.IntDiv: operator.floordiv,
+    exp.IntDiv: lambda a, b: math.copysign(1, a) * math.copysign(1, b) * (abs(a) // abs(b)),
     exp.Mod: math.fmod,
 }
 _COMPARISONS: dict[type[Any], Callable[[Any, Any], bool]] = {
@@ -37,8 +38,15 @@ _COMPARISONS: dict[type[Any], Callable[[Any, Any], bool]] = {
 
 
 def evaluate(node: Node, lookup: Lookup) -> Value:
-    """The value of an expression; None where it is missing or unknown."""
+    """The value of an expression; None where it is missing or unknown.
+
+    A value outside the domain is not missing, but nothing else is known of it.
+    """
     kind = type(node)
+    if node.args.get("negate"):  # as the parser writes NOT LIKE and its like
+        plain = node.copy()
+        plain.set("negate", None)
+        return _negated(evaluate(plain, lookup))
     if kind in _ARITHMETIC:
         return _arithmetic(node, lookup)
     if kind in _COMPARISONS:
@@ -63,7 +71,7 @@ def _no_columns(node: Node) -> Value:
 
 def _arithmetic(node: Node, lookup: Lookup) -> Value:
     left, right = evaluate(node.left, lookup), evaluate(node.right, lookup)
-    if left is None or right is None:
+    if _unknown(left) or _unknown(right):
         return None
     if not (_is_number(left) and _is_number(right)):
         raise InvalidInput(
@@ -79,8 +87,27 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, int | float)
 
 
+def _unknown(value: Value) -> bool:
+    return value is None or isinstance(value, Special)
+
+
+def _number(node: Node, lookup: Lookup) -> Value:
+    """The value of an expression that must be a number; None where it is unknown."""
+    value = evaluate(node, lookup)
+    if not _unknown(value) and not _is_number(value):
+        raise InvalidInput(
+            f"`sql` must calculate with numbers; got {value!r} in {node.sql()}. "
+            "Compare texts with =, IN or LIKE instead."
+        )
+    return None if _unknown(value) else value
+
+
+def _negated(value: Value) -> Value:
+    return None if value is None else not value
+
+
 def _compared(compare: Callable[[Any, Any], bool], left: Value, right: Value, node: Node) -> Value:
-    if left is None or right is None:
+    if _unknown(left) or _unknown(right):
         return None
     if _is_number(left) != _is_number(right):
         raise InvalidInput(
@@ -91,22 +118,21 @@ def _compared(compare: Callable[[Any, Any], bool], left: Value, right: Value, no
 
 
 def _and(node: Node, lookup: Lookup) -> Value:
-    sides = [evaluate(node.left, lookup), evaluate(node.right, lookup)]
+    sides = [evaluate(part, lookup) for part in node.flatten()]
     if any(side is not None and not side for side in sides):
         return False
     return None if None in sides else True
 
 
 def _or(node: Node, lookup: Lookup) -> Value:
-    sides = [evaluate(node.left, lookup), evaluate(node.right, lookup)]
+    sides = [evaluate(part, lookup) for part in node.flatten()]
     if any(sides):
         return True
     return None if None in sides else False
 
 
 def _not(node: Node, lookup: Lookup) -> Value:
-    value = evaluate(node.this, lookup)
-    return None if value is None else not value
+    return _negated(evaluate(node.this, lookup))
 
 
 def _between(node: Node, lookup: Lookup) -> Value:
@@ -130,7 +156,7 @@ def _is(node: Node, lookup: Lookup) -> Value:
 
 def _like(node: Node, lookup: Lookup) -> Value:
     text, pattern = evaluate(node.left, lookup), evaluate(node.right, lookup)
-    if text is None or pattern is None:
+    if _unknown(text) or _unknown(pattern):
         return None
     parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in str(pattern))
     flags = re.IGNORECASE if isinstance(node, exp.ILike) else re.NOFLAG
@@ -163,22 +189,22 @@ def _nullif(node: Node, lookup: Lookup) -> Value:
 
 
 def _round(node: Node, lookup: Lookup) -> Value:
-    value, digits = evaluate(node.this, lookup), node.args.get("decimals")
+    value, digits = _number(node.this, lookup), node.args.get("decimals")
     if value is None:
         return None
-    return round(float(value), 0 if digits is None else int(evaluate(digits, lookup)))
+    unit = 10.0 ** (0 if digits is None else int(_number(digits, lookup) or 0))
+    return math.copysign(math.floor(abs(value) * unit + 0.5) / unit, value)
 
 
 def _cast(node: Node, lookup: Lookup) -> Value:
-    value, kind = evaluate(node.this, lookup), node.args["to"]
-    if value is None:
-        return None
-    if kind.is_type(*exp.DataType.INTEGER_TYPES):
-        return round(float(value))
-    if kind.is_type(*exp.DataType.REAL_TYPES):
-        return float(value)
+    kind = node.args["to"]
     if kind.is_type(*exp.DataType.TEXT_TYPES):
-        return str(value)
+        text = evaluate(node.this, lookup)
+        return None if _unknown(text) else str(text)
+    if kind.is_type(*exp.DataType.INTEGER_TYPES, *exp.DataType.REAL_TYPES):
+        value = _number(node.this, lookup)
+        whole = kind.is_type(*exp.DataType.INTEGER_TYPES)
+        return None if value is None else round(value) if whole else float(value)
     raise InvalidInput(
         f"`sql` must cast to an integer, a real number or a text; got {node.sql()}. Leave it out."
     )
@@ -192,12 +218,12 @@ def _literal(node: Node, _lookup: Lookup) -> Value:
 
 
 def _negative(node: Node, lookup: Lookup) -> Value:
-    value = evaluate(node.this, lookup)
+    value = _number(node.this, lookup)
     return None if value is None else -value
 
 
 def _absolute(node: Node, lookup: Lookup) -> Value:
-    value = evaluate(node.this, lookup)
+    value = _number(node.this, lookup)
     return None if value is None else abs(value)
 
 
@@ -224,6 +250,7 @@ _RULES: dict[type[Any], Callable[[Any, Lookup], Value]] = {
     exp.Null: lambda _node, _lookup: None,
     exp.Nullif: _nullif,
     exp.Or: _or,
+    exp.Placeholder: lambda node, lookup: lookup(node),
     exp.Paren: lambda node, lookup: evaluate(node.this, lookup),
     exp.Round: _round,
     exp.Sum: lambda node, lookup: lookup(node),

@@ -26,6 +26,8 @@ from juncture.plan_text import listed, readable_bytes
 
 # An answer and the tables on the way may together use this share of the free memory.
 _SHARE_OF_FREE_MEMORY = 0.4
+# The most axes of an array.
+_MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 # So many bytes are not worth asking the system about.
 _SURELY_FREE = 1 << 24
 
@@ -58,7 +60,10 @@ class TreeQuery:
         self._early = {name for name in blocks if self._rows[name] < sizes[name]}
 
     def answer(self) -> Vector:
-        """The share of the records, an axis for each attribute in the blocks' order."""
+        """The share of the records, an axis for each attribute in the blocks' order.
+
+        Beyond the most axes that an array may have, attributes with a single answer have none.
+        """
         names = tuple(self._blocks)
         self._check(self._rows.values(), names)
         free = [name for name in names if name not in self._tree.home]
@@ -67,12 +72,15 @@ class TreeQuery:
         whole = parts[0] if parts else Table(np.ones(()), ())
         for part in parts[1:]:
             whole = self._product(whole, part, set(names))
-        values = whole.values.transpose([whole.axes.index(name) for name in names])
-        for axis, name in enumerate(names):
+        left = tuple(name for name in names if name in whole.axes)
+        values = whole.values.transpose([whole.axes.index(name) for name in left])
+        for axis, name in enumerate(left):
             if name not in self._early and not isinstance(self._blocks[name], Identity):
                 answered = self._blocks[name].apply(np.moveaxis(values, axis, -1))
                 values = np.moveaxis(answered, -1, axis)
-        return values
+        if len(names) > _MOST_AXES:
+            return values
+        return values.reshape([self._rows[name] for name in names])
 
     def _free_table(self, name: str) -> Table:
         """An attribute that no clique mentions is uniform."""
@@ -116,12 +124,16 @@ class TreeQuery:
 
     def _answered(self, table: Table, settled: set[str]) -> Table:
         """Apply the early blocks of attributes that no other table holds any more."""
-        for name in table.axes:
+        for name in [name for name in table.axes if name in settled]:
             axis, size = table.axes.index(name), self._tree.plan.domain[name]
-            if name in settled and name in self._early and table.values.shape[axis] == size:
+            if name in self._early and table.values.shape[axis] == size:
                 rest = table.axes[:axis] + table.axes[axis + 1 :]
                 moved = np.moveaxis(table.values, axis, -1)
-                table = Table(self._blocks[name].apply(moved), (*rest, name))
+                answered = self._blocks[name].apply(moved)
+                # A single answer needs no axis: queries may be about more attributes than an
+                # array may have axes.
+                single = self._rows[name] == 1
+                table = Table(answered[..., 0], rest) if single else Table(answered, (*rest, name))
         return table
 
     @staticmethod

@@ -231,6 +231,15 @@ def test_the_dual_respects_impossible_cells() -> None:
     assert statistics.gap <= 1e-5 * statistics.loss
 
 
+def test_a_method_that_ends_by_itself_has_stalled() -> None:
+    """Only the rule for stopping at the noise says that noise is what is left."""
+    result = estimate(
+        DOMAIN, measured(LAPLACE[0], (True,) * 4), total=TOTAL, loss="l1", tolerance=0.0,
+        solver=Smoothed(patience=1000), max_steps=100_000,
+    )  # fmt: skip
+    assert result.status is Status.STALLED
+
+
 def test_the_dual_needs_measurements() -> None:
     """A loss that is a function has no multipliers."""
 

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from juncture.codebook import Codebook, Coding
+from juncture.codebook import OUTSIDE, Codebook, Coding
 from juncture.domain import Domain
 from juncture.errors import InvalidInput
 from juncture.factor import Factor
@@ -74,6 +74,14 @@ CODES = [
     "SELECT sex, COUNT(*) FROM t WHERE age < 1 AND age > 3 GROUP BY sex",
     "SELECT SUM(3), COUNT(1), SUM(-age), AVG(age) * 100 FROM t WHERE TRUE AND age IN (-0, 5)",
     "SELECT sex, age, COUNT(*) FROM t GROUP BY 1, 2 ORDER BY 3, 2, 1",
+    "SELECT age AS a, COUNT(*) FROM t GROUP BY a ORDER BY a",
+    "SELECT age AS a, COUNT(*) AS N FROM t GROUP BY age HAVING n > 3 ORDER BY N, A",
+    "SELECT age AS sex, COUNT(*) AS age FROM t GROUP BY t.age ORDER BY age, sex LIMIT 2",
+    "SELECT (age % 2) + 1, COUNT(*) FROM t GROUP BY age % 2 ORDER BY 1",
+    "SELECT ROUND(age / 2) AS r, COUNT(*) FROM t GROUP BY r ORDER BY r",
+    "SELECT (age - 3) // 2 AS h, COUNT(*) FROM t GROUP BY h ORDER BY h",
+    "SELECT COUNT(*) FROM t WHERE " + " OR ".join(["age = 1", "age = 2"] * 300),
+    "SELECT COUNT(*) FROM t WHERE " + " AND ".join(["age < 4", "age > 0"] * 300),
     "SELECT COALESCE(NULLIF(COUNT(*), 0), -1), ABS(-SUM(age)), CAST(AVG(age) AS INTEGER) FROM t",
 ]
 LABELS = [
@@ -85,6 +93,9 @@ LABELS = [
     "GROUP BY sex ORDER BY sex",
     "SELECT COUNT(*) FROM t WHERE job LIKE '%l%' AND NOT job = 'pilot'",
     "SELECT COUNT(*) FROM t WHERE job IN ('clerk', 'pilot') OR job IS NULL",
+    "SELECT COUNT(*) FROM t WHERE job NOT LIKE 'c%'",
+    "SELECT COUNT(*) FROM t WHERE job NOT ILIKE 'C%' AND sex NOT IN ('male')",
+    "SELECT job, COUNT(*) FROM t GROUP BY job ORDER BY COUNT(*) DESC, job",
     "SELECT job IN ('clerk', 'nurse') AS ground, COUNT(*) FROM t GROUP BY ground ORDER BY ground",
 ]
 
@@ -133,8 +144,48 @@ def test_intervals_count_in_proportion() -> None:
     assert ask("SELECT COUNT(*) FROM t WHERE NOT (age < 10 OR age >= 80)")[0] == pytest.approx(
         15 + 50 + 10
     )
-    rows = made.sql("SELECT age, COUNT(*) FROM t GROUP BY age").rows
-    assert [row[0] for row in rows] == ["[0, 20)", "[20, 60)", "[60, 100)"]
+    assert ask("SELECT COUNT(*) FROM t WHERE age < 10 + 20")[0] == pytest.approx(42.5)
+    assert ask("SELECT COUNT(*) FROM t WHERE 30 > age")[0] == pytest.approx(42.5)
+    assert ask("SELECT SUM(CASE WHEN age < 30 THEN 1 ELSE 0 END) FROM t")[0] == pytest.approx(42.5)
+    for wrong in ("age * 2 < 60", "ABS(age - 30) < 5", "age + 5 < 35", "age < age"):
+        with pytest.raises(InvalidInput, match="solve the condition for the column"):
+            ask(f"SELECT COUNT(*) FROM t WHERE {wrong}")
+    with pytest.raises(InvalidInput, match="solve the condition for the column"):
+        made.sql("SELECT age // 10 AS d, COUNT(*) FROM t GROUP BY d")
+    rows = made.sql("SELECT age, COUNT(*) FROM t GROUP BY age ORDER BY age DESC").rows
+    assert [row[0] for row in rows] == ["[60, 100)", "[20, 60)", "[0, 20)"]
+
+
+def test_interval_labels_do_not_run_together() -> None:
+    """Groups are told apart however alike their ends look."""
+    domain = Domain({"x": 3})
+    made = Model.of_potentials(domain, [Factor(domain, np.log([1.0, 2.0, 3.0]))], 6.0)
+    book = Codebook({"x": Coding.of_bins([1_000_000, 1_000_001, 1_000_002, 1_000_003])})
+    rows = made.with_codebook(book).sql("SELECT x, COUNT(*) FROM t GROUP BY x").rows
+    assert [round(count) for _, count in rows] == [1, 2, 3]
+    assert rows[0][0] == "[1e+06, 1000001.0)"
+    for meanings in ((1, True, 5), (1, 1.0, 5), ("[0, 1)", (0.0, 1.0), 5)):
+        with pytest.raises(InvalidInput, match="must differ from code to code"):
+            Coding(meanings)
+
+
+def test_values_outside_the_domain_are_neither_missing_nor_comparable() -> None:
+    """They are counted, and no condition on values is true of them."""
+    domain = Domain({"x": 4})
+    made = Model.of_potentials(domain, [Factor(domain, np.log([1.0, 2.0, 4.0, 8.0]))], 15.0)
+    named = made.with_codebook(Codebook({"x": Coding((1, 2, None, OUTSIDE))}))
+
+    def count(sql: str) -> Any:
+        return named.sql(f"SELECT {sql} FROM t").rows[0][0]
+
+    assert count("COUNT(*)") == pytest.approx(15.0)
+    assert count("COUNT(x)") == pytest.approx(11.0)
+    assert count("COUNT(*) FILTER (WHERE x IS NULL)") == pytest.approx(4.0)
+    assert count("COUNT(*) FILTER (WHERE x > 0)") == pytest.approx(3.0)
+    assert count("COUNT(*) FILTER (WHERE NOT x > 1)") == pytest.approx(1.0)
+    assert count("SUM(x)") == pytest.approx(5.0)
+    rows = named.sql("SELECT x, COUNT(*) FROM t GROUP BY x ORDER BY 2").rows
+    assert [row[0] for row in rows] == [1, 2, None, "(outside)"]
 
 
 REFUSED = [
@@ -159,6 +210,18 @@ REFUSED = [
     ("SELECT COUNT(*) FROM t WHERE job < 3", "texts with texts"),
     ("SELECT SUM(job) FROM t", "add up numbers"),
     ("SELECT COUNT(*) OVER () FROM t", "window"),
+    ("SELECT COUNT(*) FROM t USING SAMPLE 10%", "must"),
+    ("SELECT COUNT(*) FROM t LIMIT 50%", "LIMIT"),
+    ("SELECT COUNT(*) FROM t LIMIT -1", "LIMIT"),
+    ("SELECT COUNT(*) FROM t LIMIT NULL", "LIMIT"),
+    ("SELECT COUNT(*) FROM t FETCH FIRST 1 ROWS ONLY", "LIMIT"),
+    ("SELECT COUNT(age, sex) FROM t", "one expression"),
+    ("SELECT SUM(CAST(job AS INTEGER)) FROM t", "calculate with numbers"),
+    ("SELECT SUM(-job) FROM t", "calculate with numbers"),
+    ("SELECT SUM(ABS(job)) FROM t", "calculate with numbers"),
+    ("SELECT SUM(ROUND(job)) FROM t", "calculate with numbers"),
+    ("SELECT sex, COUNT(*) FROM t GROUP BY ROLLUP (sex)", "must"),
+    ("SELECT COUNT(*) FROM t WHERE age = " + "(" * 3000 + "1" + ")" * 3000, "`sql` must"),
     ("SELECT age, COUNT(*) FROM t GROUP BY 7", "positions from 1 to 2"),
     ("DELETE FROM t", "another kind of statement"),
     ("SELECT 1; SELECT 2", "one SELECT"),

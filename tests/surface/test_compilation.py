@@ -57,6 +57,35 @@ def test_a_later_process_does_not_import_the_compiler(cache: Path) -> None:
     assert first["record"] == {"a": 1, "b": 2, "c": 3}
 
 
+def test_threads_may_be_the_first_to_ask(cache: Path) -> None:
+    """Two threads that load the routines at once get the same ones, which stay."""
+    script = """
+import threading, numpy as np
+from juncture import Domain, Factor, Model
+domain = Domain({"a": 3, "b": 4})
+def go():
+    for _ in range(100):
+        Model.of_potentials(domain, [Factor(domain, np.zeros((3, 4)))], 10.0).sample(10, rng=0)
+threads = [threading.Thread(target=go) for _ in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+"""
+    environment = {**os.environ, "JUNCTURE_CACHE": str(cache)}
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+def test_a_user_without_a_home_can_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of the package itself is enough."""
+
+    def homeless() -> Path:
+        raise RuntimeError
+
+    for name in ("JUNCTURE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert len(list(machine_code.folders())) == 1
+
+
 @pytest.mark.parametrize("damage", ["cut", "altered", "emptied"])
 def test_damaged_machine_code_is_not_loaded(
     cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch

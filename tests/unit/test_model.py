@@ -140,6 +140,34 @@ def test_answers_too_large_are_refused(chain: Model) -> None:
     assert compressed.sum() == pytest.approx(1000.0)
 
 
+def test_queries_about_more_attributes_than_an_array_has_axes(chain: Model) -> None:
+    """A range over a hundred attributes is one number, in SQL too."""
+    query = Kron({f"x{i}": Range(0, 4) for i in range(100)})
+    kept = transition()[:5, :5]
+    expected = 1000.0 * (np.full(5, 1 / SIZE) @ np.linalg.matrix_power(kept, 99)).sum()
+    assert float(chain.answer(query)) == pytest.approx(expected)
+    where = " AND ".join(f"x{i} < 5" for i in range(100))
+    (row,) = chain.sql(f"SELECT COUNT(*) FROM t WHERE {where}").rows
+    assert row[0] == pytest.approx(expected)
+    grouped = chain.answer(Kron({**query.blocks, "x3": Identity()}))
+    assert grouped.shape == (SIZE,)
+
+
+def test_evidence_about_intervals_and_missing_values() -> None:
+    """An interval by its ends, its label or a number in it; a missing value by None."""
+    domain = Domain({"a": 3})
+    made = Model.of_potentials(domain, [Factor(domain, np.log([1.0, 2.0, 4.0]))], total=7.0)
+    bins = made.with_codebook(Codebook({"a": Coding.of_bins([0, 20, 60, 100])}))
+    for value in ((20.0, 60.0), "[20, 60)", 30, [25.0, 59], np.array(30.0)):
+        assert bins.condition({"a": value}).total == pytest.approx(2.0)
+    assert bins.condition({"a": [10, 99]}).total == pytest.approx(5.0)
+    named = made.with_codebook(Codebook({"a": Coding(("x", None, "y"))}))
+    assert named.condition({"a": None}).total == pytest.approx(2.0)
+    assert named.condition({"a": ["x", None]}).total == pytest.approx(3.0)
+    with pytest.raises(InvalidInput, match="ask for a range"):
+        bins.condition({"a": 100})
+
+
 def test_evidence_in_the_users_values() -> None:
     """A value, several, or what the codebook calls them; anything else is refused."""
     domain = Domain({"a": 3, "b": 2})

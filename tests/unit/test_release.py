@@ -20,12 +20,14 @@ from juncture import (
     Codebook,
     Coding,
     Domain,
+    Factor,
     Identity,
     InvalidInput,
     Kron,
     Matrix,
     Mean,
     Measurement,
+    Model,
     Moments,
     Point,
     Prefix,
@@ -169,6 +171,13 @@ def shift_marginals(_document: dict[str, Any], arrays: list[bytes]) -> None:
     arrays[1] = (np.frombuffer(arrays[1])[::-1]).tobytes()
 
 
+def negative_marginals(_document: dict[str, Any], arrays: list[bytes]) -> None:
+    """Marginals within the tolerance, but below zero."""
+    values = np.frombuffer(arrays[1]).copy()
+    values[values.argmin()] = -1e-9
+    arrays[1] = values.tobytes()
+
+
 def shorten(_document: dict[str, Any], arrays: list[bytes]) -> None:
     """An array shorter than the document says."""
     arrays[0] = arrays[0][:-8]
@@ -219,12 +228,28 @@ HOSTILE = [
     setting("arrays", [1, 2]),
     poison,
     shift_marginals,
+    negative_marginals,
+    setting("log_partition", -50.0),
+    setting("codebook", [1]),
+    setting("domain", [["a", 3], ["b", 4], ["c", 2], ["d", 10**10]]),
     shorten,
     lengthen,
     declare_huge,
     huge_domain,
     bad_matrix,
     negative_place,
+    setting(
+        "measurements",
+        [
+            {
+                "clique": ["a"],
+                "values": 2,
+                "stddev": 3,
+                "noise": "laplace",
+                "query": {"kind": "moments", "count": 3 * 10**8, "values": None},
+            }
+        ],
+    ),
 ]
 
 
@@ -239,6 +264,36 @@ def test_hostile_content_is_refused(
         load(path)
     assert tracemalloc.get_traced_memory()[1] < 50_000_000
     tracemalloc.stop()
+
+
+def test_huge_attributes_that_nothing_is_said_about_cost_nothing(path: Path) -> None:
+    """A free attribute of a million million values is no reason to allocate."""
+
+    def add(document: dict[str, Any], _arrays: list[bytes]) -> None:
+        document["domain"].append(["huge", 10**12])
+        document["codebook"] = {}
+
+    plain = json.loads(zipfile.ZipFile(path).read("document.json"))
+    rewrite(path, add)
+    free = np.log(10**12)
+
+    def shift(document: dict[str, Any], _arrays: list[bytes]) -> None:
+        document["log_partition"] = plain["log_partition"] + free
+
+    rewrite(path, shift)
+    tracemalloc.start()
+    assert load(path).model.domain["huge"] == 10**12
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+
+
+def test_numpy_numbers_can_be_saved(tmp_path: Path) -> None:
+    """Totals and meanings that come out of arrays are plain numbers in the file."""
+    domain = Domain({"a": 2})
+    model = Model.of_potentials(domain, [Factor(domain, np.zeros(2))], total=float(np.int64(5)))
+    named = model.with_codebook(Codebook({"a": Coding(tuple(np.array([3, 7])))}))
+    found = load(Release(model=named).save(tmp_path / "numbers.jct")).model
+    assert found.sql("SELECT COUNT(*) FROM t WHERE a > 3").rows[0][0] == pytest.approx(2.5)
 
 
 def test_endless_nesting_is_refused(path: Path) -> None:

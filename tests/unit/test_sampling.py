@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import chi2
 
-from juncture import Codebook, Coding, Domain, Factor, InvalidInput, Model
+from juncture import Codebook, Coding, Domain, Factor, ImpossibleModel, InvalidInput, Model
 from juncture.sampling import Records
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 5, "d": 2, "e": 3, "free": 3})
@@ -109,6 +109,39 @@ def test_synthesis_is_fair() -> None:
         records = made.synthesize(10, rng=seed)
         np.add.at(found, (records["a"], records["b"]), 1.0 / trials)
     assert np.abs(found - masses).max() < 5 * 0.5 / np.sqrt(trials)
+
+
+def test_synthesis_is_fair_to_rare_cells() -> None:
+    """Where records are few and cells many, each cell still gets its share on average."""
+    domain = Domain({"a": 60, "b": 20})
+    rng = np.random.default_rng(5)
+    masses = rng.dirichlet(np.full(domain.size, 0.3)).reshape(domain.shape) * 60
+    made = Model.of_potentials(domain, [Factor(domain, np.log(masses + 1e-12))], total=60.0)
+    found, trials = np.zeros(domain.shape), 400
+    for seed in range(trials):
+        records = made.synthesize(60, rng=seed)
+        np.add.at(found, (records["a"], records["b"]), 1.0 / trials)
+    expected = made.project(("a", "b")).values
+    rare = expected < 0.05
+    assert found[rare].sum() == pytest.approx(expected[rare].sum(), rel=0.1)
+    for single in range(2):
+        names = (("a", "b")[single],)
+        sums = found.sum(axis=1 - single)
+        assert np.abs(sums - made.project(names).values).max() < 0.3
+
+
+def test_impossible_given_records_are_refused_even_when_nothing_is_drawn() -> None:
+    """Also when the node that holds them adds nothing."""
+    domain = Domain({"a": 2, "b": 2, "c": 2})
+    table = np.zeros((2, 2))
+    table[0, 0] = -np.inf
+    made = Model.of_potentials(
+        domain,
+        [Factor(domain.project(("a", "b")), table), Factor(domain.project(("b", "c")), table)],
+    )
+    for draw in (made.sample, made.synthesize):
+        with pytest.raises(ImpossibleModel, match="got 1 whose combination of values has no mass"):
+            draw(given={"a": [0, 1], "b": [0, 1]})
 
 
 def test_seeds_and_generators(model: Model) -> None:
