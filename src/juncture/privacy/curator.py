@@ -35,6 +35,8 @@ from juncture.privacy.ledger import Event, Ledger
 from juncture.query import Kron, Operator, Query, Scaled, Stack, bind
 
 Integers = NDArray[np.int64]
+# Noise of less than this, in units of the lattice, is stated as this.
+_LEAST_STDDEV = 1e-6
 # Scores are rounded to multiples of this; that, and their own rounding errors, change a score by
 # no more than two units between neighbouring tables.
 _SCORE_PLACES, _SCORE_SLACK = 20, 2
@@ -264,7 +266,7 @@ class Door(ABC):
         return Measurement(
             each.clique,
             noisy.astype(np.float64) * each.unit,
-            stddev=discrete_stddev(each.kind, each.scale) * each.unit,
+            stddev=max(discrete_stddev(each.kind, each.scale), _LEAST_STDDEV) * each.unit,
             query=each.query,
             noise=each.kind,
         )

@@ -7,6 +7,7 @@ rounded, and the low bits of a released number tell nothing that the mechanism d
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -42,23 +43,31 @@ def noisy_maximum(scores: Integers, sensitivity: int, epsilon: float) -> int:
 
     Each score may change by `sensitivity` in either direction between neighbouring tables.
     """
-    return _selected(scores, sensitivity, dp.max_divergence(), epsilon)
+    return _selected(scores, sensitivity, dp.max_divergence(), epsilon, epsilon)
 
 
 def exponential_choice(scores: Integers, sensitivity: int, rho: float) -> int:
     """The place of a large score by the exponential mechanism, at the cost rho of zCDP."""
-    return _selected(scores, sensitivity, dp.zero_concentrated_divergence(), rho)
+    epsilon = math.sqrt(8.0 * rho)
+    return _selected(scores, sensitivity, dp.zero_concentrated_divergence(), rho, epsilon)
 
 
-def _selected(scores: Integers, sensitivity: int, measure: Any, cost: float) -> int:  # noqa: ANN401
-    def selection(scale: float) -> Any:  # noqa: ANN401
-        return dp.m.make_noisy_max(_vectors(), dp.linf_distance(T="i64"), measure, scale=scale)
-
-    # The cost falls with the scale; OpenDP itself says what each scale costs.
-    scale = dp.binary_search(
-        lambda scale: selection(scale).map(sensitivity) <= cost, T=float, bounds=(1e-12, 1e30)
-    )
-    return int(selection(scale)(scores))
+def _selected(
+    scores: Integers,
+    sensitivity: int,
+    measure: Any,  # noqa: ANN401
+    cost: float,
+    epsilon: float,
+) -> int:
+    """Scores may move against each other by twice their sensitivity: the scale follows."""
+    scale = 2.0 * sensitivity / epsilon
+    while True:
+        selection: Any = dp.m.make_noisy_max(
+            _vectors(), dp.linf_distance(T="i64"), measure, scale=scale
+        )
+        if selection.map(sensitivity) <= cost:  # OpenDP rounds what it claims upwards
+            return int(selection(scores))
+        scale *= 1.0 + 1e-12
 
 
 @cache

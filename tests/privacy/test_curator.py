@@ -1,0 +1,351 @@
+"""The one door: what comes through it, what it costs, and an audit that broken copies fail.
+
+The audit looks for an event that is much likelier on one of two neighbouring tables. With counts
+of how often it happened in many runs, a lower bound of epsilon follows at a stated confidence
+(Clopper and Pearson), which must stay below what is claimed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from juncture import block
+from juncture.data.source import Memory
+from juncture.domain import Clique, Domain
+from juncture.errors import BudgetExceeded, InvalidInput, NotPublic
+from juncture.factor import Factor
+from juncture.measurement import Noise
+from juncture.privacy import noise
+from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.curator import Curator, Request
+from juncture.privacy.ledger import Ledger
+from juncture.privacy.simulated import SimulatedCurator
+from juncture.query import Kron, Query, Scaled, Stack, bind
+
+DOMAIN = Domain({"a": 3, "b": 2})
+ADD, REPLACE = Neighbours.ADD_OR_REMOVE, Neighbours.REPLACE
+# The chance that an honest mechanism fails one audit.
+FALSE_ALARM = 1e-6
+Integers = np.ndarray
+
+
+def table(n: int = 40, extra: tuple[int, int] | None = None) -> Memory:
+    """Some records, and perhaps one more."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 3, n), rng.integers(0, 2, n)
+    if extra:
+        a, b = np.append(a, extra[0]), np.append(b, extra[1])
+    return Memory(DOMAIN, {"a": a, "b": b})
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """A large budget of pure epsilon."""
+    return Ledger.create(tmp_path / "ledger", Budget(epsilon=1e15), ADD)
+
+
+def test_a_measurement_states_its_noise(ledger: Ledger) -> None:
+    """Values, kind and scale; the ledger has what was paid."""
+    found = Curator(table(), ledger).measure(("b", "a"), epsilon=2.0)
+    assert found.clique == ("b", "a")
+    assert found.noise is Noise.LAPLACE
+    decay = math.exp(-2.0)
+    assert float(found.stddev) == pytest.approx(math.sqrt(2 * decay) / (1 - decay))
+    assert (found.values == np.round(found.values)).all()
+    (line,) = ledger.events
+    assert (line["epsilon"], line["what"]) == (2.0, "every count of b, a")
+    assert line["mechanism"] == "discrete laplace"
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_noise_follows_the_neighbours(tmp_path: Path, neighbours: Neighbours) -> None:
+    """Twice the Laplace scale, and the root of 2 times the Gaussian one, for replaced records."""
+    ledger = Ledger.create(tmp_path / "ledger", Budget(rho=1e9), neighbours)
+    curator = Curator(table(), ledger)
+    laplace = curator.measure(("a",), epsilon=0.01)
+    gaussian = curator.measure(("a",), rho=0.0001)
+    factor = 1.0 if neighbours is ADD else 2.0
+    assert float(laplace.stddev) == pytest.approx(factor * 100 * math.sqrt(2), rel=1e-4)
+    base = 1 / math.sqrt(2 * 0.0001)
+    assert float(gaussian.stddev) == pytest.approx(math.sqrt(factor) * base, rel=1e-9)
+    single = curator.measure(("a",), block.Point(1), epsilon=0.01)
+    assert float(single.stddev) == pytest.approx(100 * math.sqrt(2), rel=1e-4)
+
+
+def test_the_number_of_records_is_public_only_where_it_is(tmp_path: Path) -> None:
+    """Known to everybody when records are replaced; private when they come and go."""
+    for neighbours, expected in ((ADD, None), (REPLACE, 40)):
+        ledger = Ledger.create(tmp_path / neighbours.name, Budget(epsilon=1.0), neighbours)
+        assert Curator(table(), ledger).public_n_records == expected
+
+
+QUERIES: list[Query] = [
+    block.Identity(),
+    Kron({"a": block.Prefix(), "b": block.Total()}),
+    Kron({"a": block.Mean((0.1, 0.25, 1 / 3))}),
+    Kron({"a": block.Matrix(np.array([[0.3, 0.7, 0.1]])), "b": block.Mean((math.pi, -math.e))}),
+    Stack([Kron({"a": block.Identity()}), Kron({"b": block.Mean((0.5, 0.1))})]),
+    block.Matrix(np.random.default_rng(3).normal(size=(4, 6))),
+]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda q: type(q).__name__)
+def test_answers_are_exact_multiples_of_the_lattice(ledger: Ledger, query: Query) -> None:
+    """With next to no noise, answers are those of the query that the measurement states."""
+    source = table()
+    found = Curator(source, ledger).measure(("a", "b"), query, epsilon=1e12)
+    (exact,) = source.exact_counts([("a", "b")])
+    expected = found.operator(DOMAIN).apply(exact.values)
+    np.testing.assert_array_equal(found.values, expected)
+    asked = bind(query, DOMAIN).apply(exact.values)
+    np.testing.assert_allclose(expected, asked, rtol=1e-2)  # rounded, where it had to be
+
+
+def test_nothing_comes_without_paying(tmp_path: Path) -> None:
+    """A refused request reads no data, draws no noise and leaves no trace."""
+    ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0), ADD)
+
+    class Untouchable(Memory):
+        def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
+            raise AssertionError(list(cliques))
+
+    a = np.zeros(3, dtype=int)
+    curator = Curator(Untouchable(DOMAIN, {"a": a, "b": a}), ledger)
+    before = ledger.path.read_bytes()
+    requests = [Request(clique=("a",), epsilon=0.6), Request(clique=("b",), epsilon=0.6)]
+    with pytest.raises(BudgetExceeded):
+        curator.measure_all(requests)
+    with pytest.raises(BudgetExceeded):
+        curator.select_by_marginal_error({("a",): np.zeros(3)}, epsilon=2.0)
+    assert ledger.path.read_bytes() == before
+    with pytest.raises(AssertionError):
+        curator.measure(("a",), epsilon=0.5)
+    assert Ledger(ledger.path).spent == 0.5  # paid first, then lost: never the other way round
+
+
+def test_a_draft_schema_is_refused(tmp_path: Path) -> None:
+    """Domains read off private data are not public until a person says so."""
+    ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0), ADD)
+    source = table()
+    source.is_public = False
+    with pytest.raises(NotPublic, match="confirmed_public = true"):
+        Curator(source, ledger)
+
+
+def test_bad_requests_are_refused_before_they_cost(ledger: Ledger) -> None:
+    """Prices that are none, unknown attributes, queries and answers that do not fit."""
+    curator = Curator(table(), ledger)
+    prices: list[dict[str, float]] = [
+        {},
+        {"epsilon": 1.0, "rho": 1.0},
+        {"epsilon": -1.0},
+        {"rho": math.nan},
+    ]
+    for price in prices:
+        with pytest.raises(InvalidInput, match="`epsilon` or `rho` must be"):
+            curator.measure(("a",), None, **price)
+    with pytest.raises(InvalidInput, match="must be one of the domain's 2 attributes"):
+        curator.measure(("nobody",), epsilon=1.0)
+    with pytest.raises(InvalidInput, match="whole number for a query that is measured"):
+        curator.measure(("a",), Scaled(0.3, block.Identity()), epsilon=1.0)
+    with pytest.raises(InvalidInput, match="vanishes when"):
+        curator.measure(("b",), block.Mean((1e-12, 2e-12)), epsilon=1.0)
+    with pytest.raises(InvalidInput, match="finite numbers for"):
+        curator.select_by_marginal_error({("a",): [1.0, 2.0]}, epsilon=1.0)
+    with pytest.raises(InvalidInput, match="from 0 to 1"):
+        curator.select_by_query_error([(("a",), [2.0, 0, 0])], [1.0], epsilon=1.0)
+    with pytest.raises(InvalidInput, match="a finite number for each of the 1 queries"):
+        curator.select_by_query_error([(("a",), [1.0, 0, 0])], [1.0, 2.0], epsilon=1.0)
+    with pytest.raises(InvalidInput, match="must not be empty"):
+        curator.select_by_marginal_error({}, epsilon=1.0)
+    assert ledger.events == []
+
+
+def test_selection_finds_what_is_far_off(ledger: Ledger) -> None:
+    """With much budget the worst marginal and the worst query are chosen."""
+    source = table()
+    curator = Curator(source, ledger)
+    a, b = (f.values for f in source.exact_counts([("a",), ("b",)]))
+    answers: dict[tuple[str, ...], np.ndarray] = {("a",): a + 1.0, ("b",): b + 9.0}
+    assert curator.select_by_marginal_error(answers, epsilon=50.0) == ("b",)
+    assert curator.select_by_marginal_error(answers, rho=500.0) == ("b",)
+    penalties: dict[tuple[str, ...], float] = {("a",): 0.0, ("b",): 100.0}
+    chosen = curator.select_by_marginal_error(answers, epsilon=50.0, penalties=penalties)
+    assert chosen == ("a",)
+    rows: list[tuple[tuple[str, ...], np.ndarray]] = [
+        (("a",), np.eye(3)[0]),
+        (("b",), np.eye(2)[1]),
+        (("a",), np.ones(3)),
+    ]
+    given = [a[0], b[1] + 8.0, 40.0]
+    assert curator.select_by_query_error(rows, given, epsilon=50.0) == 1
+
+
+def test_simulated_noise_is_repeatable_and_says_what_it_is(tmp_path: Path) -> None:
+    """The same seed, the same noise; and its spread is what a release would have."""
+
+    def values(seed: int, name: str) -> np.ndarray:
+        ledger = Ledger.create(tmp_path / name, Budget(rho=1e9), ADD)
+        curator = SimulatedCurator(table(), ledger, rng=np.random.default_rng(seed))
+        curator.select_by_marginal_error({("a",): np.zeros(3)}, epsilon=1.0)
+        requests = [Request(clique=("a",), epsilon=0.05)] * 400
+        requests += [Request(clique=("a",), rho=0.001)] * 400
+        return np.array([m.values for m in curator.measure_all(requests)])
+
+    first, same, other = values(1, "one"), values(1, "two"), values(2, "three")
+    np.testing.assert_array_equal(first, same)
+    assert (first != other).any()
+    assert first[:400].std(axis=0).mean() == pytest.approx(20 * math.sqrt(2), rel=0.1)
+    assert first[400:].std(axis=0).mean() == pytest.approx(1 / math.sqrt(0.002), rel=0.1)
+
+
+def test_no_way_leads_from_a_release_to_simulated_noise() -> None:
+    """The curator of releases does not import it, and takes no seed."""
+    source = Path(noise.__file__).parent
+    for name in ("curator", "noise", "ledger", "lattice", "accounting"):
+        assert "simulated" not in (source / f"{name}.py").read_text().replace("simulated_", "")
+    assert "rng" not in (source / "noise.py").read_text()
+
+
+# The audit.
+
+
+def lower_bound(left: np.ndarray, right: np.ndarray) -> float:
+    """A lower bound of epsilon from outcomes of two neighbouring tables.
+
+    The first half of the runs chooses the event, the second half judges it.
+    """
+    half = len(left) // 2
+    best, bound = -math.inf, 0.0
+    values = np.unique(np.concatenate([left[:half], right[:half]]))
+    for cut in values[:: max(1, len(values) // 200)]:
+        for above in (True, False):
+            for one, other in ((left, right), (right, left)):
+                hits = [(x >= cut) if above else (x < cut) for x in (one, other)]
+                score = _ratio(int(hits[0][:half].sum()), int(hits[1][:half].sum()), half)
+                if score > best:
+                    best = score
+                    bound = _ratio(int(hits[0][half:].sum()), int(hits[1][half:].sum()), half)
+    return bound
+
+
+def _ratio(p_hits: int, q_hits: int, n: int) -> float:
+    low = beta.ppf(FALSE_ALARM / 2, p_hits, n - p_hits + 1) if p_hits else 0.0
+    high = beta.ppf(1 - FALSE_ALARM / 2, q_hits + 1, n - q_hits) if q_hits < n else 1.0
+    return math.log(low / high) if low > 0 else 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_audit_of_laplace_noise(epsilon: float) -> None:
+    """The sampler keeps its promise, and half the noise is caught."""
+    n = 60_000
+
+    def audited(scale: float) -> float:
+        pair = (noise.discrete_laplace(np.full(n, value), scale) for value in (10, 11))
+        return lower_bound(*pair)
+
+    assert audited(1 / epsilon) <= epsilon
+    assert audited(0.5 / epsilon) > epsilon
+
+
+def test_audit_of_gaussian_noise() -> None:
+    """zCDP bounds epsilon for any delta; half the noise (four times rho) is caught."""
+    n, rho, delta = 60_000, 0.5, 0.02
+
+    def audited(stddev: float) -> float:
+        left, right = (noise.discrete_gaussian(np.full(n, v), stddev) for v in (10, 11))
+        worst = -math.inf
+        for cut in range(6, 16):
+            p, q = int((right >= cut).sum()), int((left >= cut).sum())
+            low = beta.ppf(FALSE_ALARM / 2, p, n - p + 1) if p else 0.0
+            high = beta.ppf(1 - FALSE_ALARM / 2, q + 1, n - q) if q < n else 1.0
+            worst = max(worst, math.log(max(low - delta, 1e-12) / high))
+        return worst
+
+    from juncture.privacy.accounting import epsilon_of_rho  # noqa: PLC0415
+
+    claimed = epsilon_of_rho(rho, delta)
+    assert audited(1 / math.sqrt(2 * rho)) <= claimed
+    assert audited(0.5 / math.sqrt(2 * rho)) > claimed
+
+
+class HalfNoise(Curator):
+    """A broken copy: half the noise."""
+
+    def _add_noise(self, values: Integers, kind: Noise, scale: float) -> Integers:
+        return super()._add_noise(values, kind, 0.5 * scale)
+
+    def _select(
+        self, scores: Integers, sensitivity: int, epsilon: float | None, rho: float | None
+    ) -> int:
+        return super()._select(scores, max(1, sensitivity // 2), epsilon, rho)
+
+
+def outcomes(
+    kind: type[Curator], tmp_path: Path, ask: Callable[[Curator], float], runs: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Many runs on a table and on its neighbour, which has one record more."""
+    found = []
+    for name, extra in (("left", None), ("right", (2, 1))):
+        ledger = Ledger.create(tmp_path / f"{kind.__name__}-{name}", Budget(epsilon=1e9), ADD)
+        curator = kind(table(extra=extra), _Unsynced(ledger))
+        found.append(np.array([ask(curator) for _ in range(runs)]))
+    return found[0], found[1]
+
+
+class _Unsynced(Ledger):
+    """The budget of a ledger, without its file: for thousands of runs."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.path, self.budget, self.neighbours = ledger.path, ledger.budget, ledger.neighbours
+
+    def spend(self, *events: object) -> None:
+        """Nothing to write."""
+
+
+def measured(curator: Curator) -> float:
+    """One cell of a release of all cells."""
+    return float(curator.measure(("a", "b"), epsilon=1.5).values[5])
+
+
+def test_audit_of_the_curators_measurements(tmp_path: Path) -> None:
+    """The whole way from counts to a measurement keeps its promise; half the noise is caught."""
+    assert lower_bound(*outcomes(Curator, tmp_path, measured, 4000)) <= 1.5
+    assert lower_bound(*outcomes(HalfNoise, tmp_path, measured, 4000)) > 1.5
+
+
+def selected(curator: Curator) -> float:
+    """Which of three queries was chosen: the table decides by one record."""
+    clique: tuple[str, ...] = ("a", "b")
+    rows = [(clique, np.eye(6)[i].reshape(3, 2)) for i in (5, 0, 1)]
+    given = [0.0, 50.0, 50.0]
+    return float(curator.select_by_query_error(rows, given, epsilon=1.0))
+
+
+def test_audit_of_the_curators_selection(tmp_path: Path) -> None:
+    """The exponential mechanism keeps its promise."""
+    left, right = outcomes(Curator, tmp_path, selected, 3000)
+    assert lower_bound(left, right) <= 1.0
+
+
+def test_audit_of_selection_catches_a_broken_copy() -> None:
+    """Scores that move against each other as far as they may, and a sampler with half the noise."""
+    unit, runs = 2**20, 6000
+
+    def audited(sensitivity: int) -> float:
+        pair = (
+            np.array(
+                [noise.noisy_maximum(np.array(s) * unit, sensitivity, 1.0) for _ in range(runs)]
+            )
+            for s in ([0, 1], [1, 0])
+        )
+        return lower_bound(*pair)
+
+    assert audited(unit) <= 1.0
+    assert audited(unit // 2) > 1.0

@@ -1,0 +1,184 @@
+"""Schemas: TOML there and back, every slip named, codes decoded to values inside their bins."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from juncture.codebook import OUTSIDE
+from juncture.data.draft import exact_draft
+from juncture.data.duck import DuckDB
+from juncture.errors import InvalidInput, UnreadableFile
+from juncture.schema import (
+    Boolean,
+    Categorical,
+    Column,
+    Date,
+    Integer,
+    Number,
+    Outside,
+    Period,
+    Schema,
+)
+from juncture.schema_text import read_schema, schema_of, schema_toml
+
+LOW, HIGH = dt.date(2020, 2, 10), dt.date(2021, 3, 5)
+SCHEMA = Schema(
+    {
+        "city": Categorical(values=("Bern", 'say "x"', "Zürich\\"), missing=True),
+        "level": Categorical(values=(3, 1, 2), outside=Outside.CODE),
+        "is member": Boolean(),
+        "age": Integer(low=-5, high=30, missing=True, outside=Outside.NEAREST),
+        "decade": Integer(low=0, high=99, width=10),
+        "income": Number(edges=(0.1, 0.30000000000000004, 1e300), outside=Outside.CODE),
+        "joined": Date(low=LOW, high=HIGH, missing=True, outside=Outside.CODE),
+        "left": Date(low=LOW, high=HIGH, period=Period.QUARTER),
+        "day": Date(low=LOW, high=dt.date(2020, 2, 20), period=Period.DAY),
+        "week": Date(low=LOW, high=HIGH, period=Period.WEEK),
+        "year": Date(low=LOW, high=HIGH, period=Period.YEAR),
+    }
+)
+
+
+@pytest.mark.parametrize("drafted", [False, True])
+def test_toml_round_trip(tmp_path: Path, drafted: bool) -> None:
+    """Everything comes back, odd characters and exact edges included; drafts stay drafts."""
+    schema = Schema(SCHEMA.columns, drafted=drafted)
+    path = tmp_path / "schema.toml"
+    path.write_text(schema_toml(schema), encoding="utf-8")
+    found = read_schema(path)
+    assert found.columns == schema.columns
+    assert (found.drafted, found.is_public) == (drafted, not drafted)
+    if drafted:
+        path.write_text(
+            path.read_text().replace("confirmed_public = false", "confirmed_public = true")
+        )
+        assert read_schema(path).is_public
+
+
+def test_domain_and_codebook() -> None:
+    """Regular codes first, then missing, then outside; periods in words."""
+    assert SCHEMA.domain["city"] == 4
+    assert SCHEMA.domain["joined"] == 14 + 2
+    assert SCHEMA.codebook["city"].meanings == ("Bern", 'say "x"', "Zürich\\", None)
+    assert SCHEMA.codebook["level"].meanings == (3, 1, 2, OUTSIDE)
+    assert SCHEMA.codebook["decade"].labels[0] == "[0, 10)"
+    assert SCHEMA.columns["joined"].regular[:2] == ("2020-02", "2020-03")
+    assert SCHEMA.columns["left"].regular == ("2020-Q1", "2020-Q2", "2020-Q3", "2020-Q4", "2021-Q1")
+    assert SCHEMA.columns["year"].regular == ("2020", "2021")
+    assert SCHEMA.columns["week"].regular[1] == "2020-02-17"
+    assert SCHEMA.columns["day"].n_regular == 11
+
+
+def test_decoded_values_encode_to_the_same_codes() -> None:
+    """Numbers and dates are drawn inside their bins; special codes become missing values."""
+    rng = np.random.default_rng(0)
+    records = {
+        name: rng.integers(0, column.n_regular, 300).astype(np.int32)
+        for name, column in SCHEMA.columns.items()
+    }
+    values = SCHEMA.decode(records, rng=1)
+    found = DuckDB(pa.table(values), SCHEMA).exact_codes()
+    for name, codes in records.items():
+        (counts,) = found.exact_counts([(name,)])
+        expected = np.bincount(codes, minlength=SCHEMA.domain[name])
+        np.testing.assert_array_equal(counts.values, expected)
+    special = {"age": np.array([36], np.int32), "joined": np.array([14, 15], np.int32)}
+    assert SCHEMA.decode(special) == {"age": [None], "joined": [None, None]}
+
+
+GOOD = {"format": "juncture schema", "version": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({}, "must begin with format"),
+        ({**GOOD, "version": 2}, "must begin with format"),
+        (GOOD, "a table \\[columns.NAME\\]"),
+        ({**GOOD, "columns": {"x": 3}}, "Column 'x': `columns` must be tables"),
+        ({**GOOD, "columns": {"x": {}}}, "`kind` must be one of categorical, boolean"),
+        ({**GOOD, "columns": {"x": {"kind": "text"}}}, "`kind` must be one of"),
+        ({**GOOD, "columns": {"x": {"kind": "integer", "low": 1}}}, "Column 'x'.*high"),
+        ({**GOOD, "columns": {"x": {"kind": "boolean", "typo": 1}}}, "Column 'x'.*typo"),
+        ({**GOOD, "columns": {"x": {"kind": "integer", "low": 5, "high": 1}}}, "make a range"),
+        ({**GOOD, "columns": {"x": {"kind": "integer", "low": 0.5, "high": 1}}}, "whole numbers"),
+        ({**GOOD, "columns": {"x": {"kind": "number", "edges": [1, 1]}}}, "each larger"),
+        (
+            {**GOOD, "columns": {"x": {"kind": "number", "low": 2, "high": 1, "bins": 3}}},
+            "must make bins",
+        ),
+        ({**GOOD, "columns": {"x": {"kind": "categorical", "values": []}}}, "all of one kind"),
+        ({**GOOD, "columns": {"x": {"kind": "categorical", "values": ["a", 1]}}}, "of one kind"),
+        ({**GOOD, "columns": {"x": {"kind": "categorical", "values": ["a", "a"]}}}, "twice"),
+        (
+            {**GOOD, "columns": {"x": {"kind": "boolean", "outside": "nearest"}}},
+            "values without an order",
+        ),
+        ({**GOOD, "columns": {"x": {"kind": "boolean", "outside": "maybe"}}}, "must be one of"),
+        ({**GOOD, "columns": {"x": {"kind": "date", "low": "2020"}}}, "without quotes"),
+        (
+            {**GOOD, "columns": {"x": {"kind": "date", "low": HIGH, "high": LOW}}},
+            "must not be after",
+        ),
+        (
+            {**GOOD, "columns": {"x": {"kind": "boolean"}}, "origin": {"confirmed_public": 1}},
+            "`confirmed_public` must be true or false",
+        ),
+    ],
+)
+def test_slips_are_named(content: dict[str, Any], words: str) -> None:
+    """With the column and what to write instead."""
+    with pytest.raises(InvalidInput, match=words):
+        schema_of(content)
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    """Absent files and files that are no TOML."""
+    with pytest.raises(UnreadableFile, match="can be read"):
+        read_schema(tmp_path / "nothing.toml")
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[columns\n")
+    with pytest.raises(UnreadableFile, match="proper TOML"):
+        read_schema(bad)
+
+
+def test_a_draft_is_marked_and_fits_its_data(tmp_path: Path) -> None:
+    """Every column that can be described is, free text is left out, and nothing is public yet."""
+    rng = np.random.default_rng(0)
+    n = 1000
+    table = pa.table(
+        {
+            "city": rng.choice(["Bern", "Basel"], n),
+            "age": rng.integers(17, 90, n),
+            "pay": rng.integers(0, 100_000, n),
+            "rate": rng.normal(size=n),
+            "member": rng.random(n) < 0.5,
+            "joined": [LOW + dt.timedelta(days=int(d)) for d in rng.integers(0, 300, n)],
+            "name": [f"person {i}" for i in range(n)],
+            "empty": pa.nulls(n, pa.float64()),
+        }
+    )
+    pq.write_table(table, tmp_path / "table.parquet")
+    schema = exact_draft(tmp_path / "table.parquet")
+    assert list(schema.columns) == ["city", "age", "pay", "rate", "member", "joined"]
+    assert schema.drafted
+    assert not schema.is_public
+    kinds: list[type[Column]] = [Categorical, Integer, Integer, Number, Boolean, Date]
+    assert [type(column) for column in schema.columns.values()] == kinds
+    assert max(schema.domain.values()) <= 201
+    assert DuckDB(tmp_path / "table.parquet", schema).exact_n_records == n
+    assert "may itself give people away" in schema_toml(schema)
+    assert "confirmed_public = false" in schema_toml(schema)
+
+
+def test_a_schema_needs_columns() -> None:
+    """Nothing can be counted without any."""
+    with pytest.raises(InvalidInput, match="must not be empty"):
+        Schema({})
