@@ -21,12 +21,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import counting_ours
 import numpy as np
 from fit_problems import Array, FitProblem, Setting, counts, gaussian, laplace
 from fit_problems import chain as chain_fit
 
-from juncture import Domain, Measurement, Plan, estimate
+from juncture import Codebook, Coding, Domain, Measurement, Plan, estimate
 from juncture.data.samples import adult_codes, adult_domain
+from juncture.data.source import Memory
 
 HERE = Path(__file__).parent
 Report = dict[str, Any]
@@ -458,12 +460,65 @@ def print_sharing() -> None:
     print(f"{label:<52}{cells}" + ("" if one / all_ >= 3 else " missed"))
 
 
+def compare_counting(folder: Path, options: argparse.Namespace) -> None:
+    """All pairs of Adult from memory beside the peer, and of a large file from DuckDB."""
+    sizes, codes = adult_domain(), adult_codes().astype(np.int64)
+    columns = dict(zip(sizes, codes.T, strict=True))
+    pairs, seconds = list(combinations(sizes, 2)), []
+    source = Memory(Domain(sizes), columns)
+    for _ in range(2 * options.repeats + 1):
+        began = time.perf_counter()
+        source.exact_counts(pairs)
+        seconds.append(time.perf_counter() - began)
+    ours = statistics.median(seconds)
+    line = f"{'Adult: all 105 pairs from memory':<52}{shown('seconds', ours):>11}"
+    if options.peer_python:
+        np.savez(folder / "codes.npz", sizes=np.array(list(sizes.values())), **columns)
+        command = [options.peer_python, str(HERE / "counting_peer.py"), str(folder / "codes.npz")]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        peer = float(json.loads(done.stdout.strip().splitlines()[-1])["seconds"])
+        missed = "" if peer / ours >= 20 else " missed"
+        line += f"{shown('seconds', peer):>11}{peer / ours:>11.1f}{20:>11}{missed}"
+    print(
+        f"\n{'ratio = peer / ours':<52}{'ours':>11}{'peer':>11}{'ratio':>11}{'target':>11}\n{line}"
+    )
+    print_duck(folder)
+
+
+def print_duck(folder: Path) -> None:
+    """Ten million rows of texts and numbers in Parquet: all pairs, beside one full scan."""
+    nine = adult_fit(triples(NINE_TRIPLES), (9,), 10.0, gaussian)
+    given = [Measurement(c, t, stddev=10.0) for c, t in nine.tables.items()]
+    model = estimate(Domain(adult_domain()), given, total=ADULT_RECORDS).model
+    texts = {
+        name: Coding(tuple(counting_ours.label(name, code) for code in range(size)))
+        for name, size in adult_domain().items()
+        if name not in counting_ours.NUMBERS
+    }
+    path = model.with_codebook(Codebook(texts)).write_parquet(
+        folder / "large.parquet", 10_000_000, rng=0
+    )
+    command = [sys.executable, str(HERE / "counting_ours.py"), str(path)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    report: Report = json.loads(done.stdout.strip().splitlines()[-1])
+    times = report["seconds"] / report["scan"]
+    print(
+        f"ours alone: {report['records']:,.0f} rows in DuckDB, one scan "
+        f"{shown('seconds', report['scan'])}, encoded {shown('seconds', report['encoded'])}, all "
+        f"{report['tables']} pairs {shown('seconds', report['seconds'])}: {times:.1f} scans (at "
+        f"most 8{'' if times <= 8 else ': missed'}), peak memory "
+        f"{shown('peak_bytes', report['peak_bytes'])} (at most 1 GB)"
+    )
+
+
 def main() -> None:
     """Run everything asked for and print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--peer-python", help="the interpreter that has the peer")
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
-    parser.add_argument("--only", choices=["oracle", "fit", "inference", "all"], default="all")
+    parser.add_argument(
+        "--only", choices=["oracle", "fit", "inference", "counting", "all"], default="all"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.only in ("oracle", "all"):
@@ -472,6 +527,8 @@ def main() -> None:
             compare_fits(Path(folder), options)
         if options.only in ("inference", "all"):
             compare_answers(Path(folder), options)
+        if options.only in ("counting", "all"):
+            compare_counting(Path(folder), options)
 
 
 if __name__ == "__main__":

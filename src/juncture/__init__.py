@@ -16,10 +16,12 @@ from juncture.block import (
 from juncture.codebook import Codebook, Coding
 from juncture.domain import Domain
 from juncture.errors import (
+    BudgetExceeded,
     ImpossibleModel,
     InvalidInput,
     JunctureError,
     ModelTooLarge,
+    NotPublic,
     UnknownAttribute,
     UnreadableFile,
 )
@@ -32,6 +34,8 @@ from juncture.oracles.propagation import Propagation
 from juncture.plan import Plan
 from juncture.query import Kron, Scaled, Stack
 from juncture.release import Release, load
+from juncture.schema import Boolean, Categorical, Date, Integer, Number, Schema
+from juncture.schema_text import read_schema
 from juncture.solvers.accelerated import Accelerated
 from juncture.solvers.direct import Direct
 from juncture.solvers.dual_averaging import DualAveraging
@@ -45,9 +49,13 @@ from juncture.solvers.stop_at_noise import StopAtNoise
 __all__ = [
     "Accelerated",
     "AllRanges",
+    "Boolean",
     "Buckets",
+    "BudgetExceeded",
+    "Categorical",
     "Codebook",
     "Coding",
+    "Date",
     "Direct",
     "Domain",
     "DualAveraging",
@@ -55,6 +63,7 @@ __all__ = [
     "Factor",
     "Identity",
     "ImpossibleModel",
+    "Integer",
     "InteriorGradient",
     "InvalidInput",
     "JunctureError",
@@ -67,6 +76,8 @@ __all__ = [
     "Model",
     "ModelTooLarge",
     "Moments",
+    "NotPublic",
+    "Number",
     "Plan",
     "Point",
     "Prefix",
@@ -76,6 +87,7 @@ __all__ = [
     "Relay",
     "Release",
     "Scaled",
+    "Schema",
     "Smoothed",
     "Stack",
     "Status",
@@ -86,4 +98,5 @@ __all__ = [
     "UnreadableFile",
     "estimate",
     "load",
+    "read_schema",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import llvmlite.binding as llvm
 from numba import carray, cfunc, types
 
+from juncture.counting_kernels import count_cells as _count_cells
 from juncture.errors import JunctureError
 from juncture.flat_kernels import descend as _descend
 from juncture.flat_kernels import dot as _dot
@@ -36,6 +37,7 @@ _TYPES = {
     "D": types.CPointer(types.float64),
     "Q": types.CPointer(types.int64),
     "I": types.CPointer(types.int32),
+    "C": types.CPointer(types.uint8),
     "B": types.CPointer(types.boolean),
 }
 
@@ -122,6 +124,20 @@ def apportion(
     )  # fmt: skip
 
 
+def count_bytes(codes, n_columns, n, cliques, n_cliques, places, strides, n_places, tables, size):
+    _count_cells(
+        carray(codes, (n_columns, n)), carray(cliques, (n_cliques, 4)), carray(places, n_places),
+        carray(strides, n_places), carray(tables, size),
+    )  # fmt: skip
+
+
+def count_wide(codes, n_columns, n, cliques, n_cliques, places, strides, n_places, tables, size):
+    _count_cells(
+        carray(codes, (n_columns, n)), carray(cliques, (n_cliques, 4)), carray(places, n_places),
+        carray(strides, n_places), carray(tables, size),
+    )  # fmt: skip
+
+
 def hand_out(
     codes, n_columns, n, known, strides, n_known, added, n_added, decoded, counts, at, n_rows,
     n_cells, slots, key, counter,
@@ -135,7 +151,7 @@ def hand_out(
 
 _DOORS = (
     run, maximise, mix, descend, dot, quadratic, quadratic_value,
-    make_aliases, draw, count_rows, apportion, hand_out,
+    make_aliases, draw, count_rows, apportion, hand_out, count_bytes, count_wide,
 )  # fmt: skip
 
 

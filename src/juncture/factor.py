@@ -56,6 +56,14 @@ class Factor:
         object.__setattr__(self, "values", array)
 
     @classmethod
+    def of_finite(cls, domain: Domain, values: Values) -> Factor:
+        """A factor of an array that is known to fit and to be finite: no check is made."""
+        factor = object.__new__(cls)
+        object.__setattr__(factor, "domain", domain)
+        object.__setattr__(factor, "values", values)
+        return factor
+
+    @classmethod
     def full(cls, domain: Domain, value: float) -> Factor:
         """The factor with the same value in every cell."""
         return cls(domain, np.full(domain.shape, value, dtype=np.float64))

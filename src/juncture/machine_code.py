@@ -32,6 +32,7 @@ _SOURCES = (
     "entry_points.py",
     "flat_kernels.py",
     "sampling_kernels.py",
+    "counting_kernels.py",
     *(f"oracles/{name}.py" for name in ("opcodes", "vector", "rows", "kernels", "peaks")),
 )
 _CHECKSUM_BYTES = 32
@@ -39,7 +40,7 @@ _LOADING = threading.Lock()
 
 # A letter for the result, then one for each argument: v nothing, d double, q 64-bit integer,
 # u the same without a sign; capitals are addresses of arrays of these, I one of 32-bit integers,
-# B one of true-or-false bytes.
+# C one of bytes, B one of true-or-false bytes.
 SIGNATURES = {
     "run": "qqqdQqQqQqDqBDDDDqDDq",
     "maximise": "vQqQqQqDqDqQ",
@@ -52,6 +53,8 @@ SIGNATURES = {
     "draw": "vIqqqqqQQqQqIDIqquQ",
     "count_rows": "vIqqQQqQq",
     "apportion": "vDQQQqIqqDqDD",
+    "count_bytes": "vCqqQqQQqIq",
+    "count_wide": "vIqqQqQQqIq",
     "hand_out": "vIqqQQqQqIIQqqIuq",
 }
 _C_TYPES: dict[str, Any] = {
@@ -62,13 +65,15 @@ _C_TYPES: dict[str, Any] = {
     "D": ctypes.POINTER(ctypes.c_double),
     "Q": ctypes.POINTER(ctypes.c_int64),
     "I": ctypes.POINTER(ctypes.c_int32),
+    "C": ctypes.POINTER(ctypes.c_uint8),
     "B": ctypes.POINTER(ctypes.c_bool),
 }
-Cell = ctypes.c_double | ctypes.c_int64 | ctypes.c_int32 | ctypes.c_bool
+Cell = ctypes.c_double | ctypes.c_int64 | ctypes.c_int32 | ctypes.c_uint8 | ctypes.c_bool
 _CELLS: dict[np.dtype[Any], Any] = {
     np.dtype(np.float64): ctypes.c_double,
     np.dtype(np.int64): ctypes.c_int64,
     np.dtype(np.int32): ctypes.c_int32,
+    np.dtype(np.uint8): ctypes.c_uint8,
     np.dtype(np.bool_): ctypes.c_bool,
 }
 

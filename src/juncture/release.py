@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +15,20 @@ from juncture import archive, query_text
 from juncture.archive import Document
 from juncture.codebook import Codebook, Coding, Meaning, Special
 from juncture.domain import Domain
-from juncture.errors import ImpossibleModel, JunctureError, UnreadableFile
+from juncture.errors import (
+    ImpossibleModel,
+    InvalidInput,
+    JunctureError,
+    NotPublic,
+    UnreadableFile,
+)
 from juncture.layout import Layout, Vector
 from juncture.measurement import Measurement
 from juncture.model import Model
 from juncture.oracles.propagation import Propagation
 from juncture.plan import Plan
+from juncture.schema import Schema
+from juncture.schema_text import schema_of, schema_toml
 
 FORMAT, VERSION = "juncture release", 1
 _UNSOUND = (
@@ -46,6 +55,23 @@ class Release:
     """How the fit went: plain numbers and texts by name."""
     ledger: Sequence[Mapping[str, Any]] | None = None
     """The privacy events in order, where there is a ledger."""
+    schema: Schema | None = None
+    """What the columns hold, for decoding records; the model's codebook is then the schema's."""
+
+    def __post_init__(self) -> None:
+        if self.schema is not None and not self.schema.is_public:
+            raise NotPublic(
+                "`schema` must be public knowledge; got a draft made from the data. Go through it, "
+                "then set confirmed_public = true in its file."
+            )
+        if self.schema is not None and self.schema.domain != self.model.domain:
+            raise InvalidInput(
+                "`schema` must have the model's attributes and sizes; got others. Give the schema "
+                "that the measurements were taken under."
+            )
+        if self.schema is not None and self.model.codebook is None:
+            named = self.model.with_codebook(self.schema.codebook)
+            object.__setattr__(self, "model", named)
 
     def save(self, path: str | Path) -> Path:
         """Write the release to a file, usually named `.jct`."""
@@ -54,6 +80,7 @@ class Release:
             "format": FORMAT,
             "version": VERSION,
             "domain": [[name, size] for name, size in self.model.domain.items()],
+            "schema": None if self.schema is None else schema_toml(self.schema),
             "codebook": _written_codebook(self.model.codebook),
             "cliques": [list(clique) for clique in self.model.cliques],
             "total": float(self.model.total),
@@ -95,7 +122,9 @@ def _release(document: Document, arrays: list[Vector]) -> Release:
             f"{VERSION}. Install the Juncture that wrote it."
         )
     domain = Domain([(name, size) for name, size in document["domain"]])
+    schema = document["schema"]
     return Release(
+        schema=None if schema is None else schema_of(tomllib.loads(schema)),
         model=_model(document, domain, arrays),
         measurements=tuple(_measurement(m, domain, arrays) for m in document["measurements"]),
         statistics=dict(document["statistics"]),

@@ -42,6 +42,17 @@ def test_the_inference_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "mean_wealth" in printed
 
 
+def test_the_page_of_the_private_side_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its blocks run in order, and print what the text promises."""
+    page = (ROOT / "docs" / "private-side.md").read_text()
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    printed = capsys.readouterr().out
+    assert "within the budget of epsilon 1" in printed
+    assert "every count of age, work" in printed
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples_hold(module: str) -> None:
     """The examples in docstrings give the results they show."""

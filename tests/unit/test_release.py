@@ -41,7 +41,9 @@ from juncture import (
     estimate,
     load,
 )
+from juncture.errors import NotPublic
 from juncture.query import Query
+from juncture.schema import Categorical, Integer, Schema
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2})
 QUERIES: list[tuple[tuple[str, ...], Query]] = [
@@ -382,6 +384,21 @@ def test_other_archives_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="existing file"):
         load(tmp_path / "nothing.jct")
     assert not list(tmp_path.parent.glob("escape"))
+
+
+def test_a_schema_goes_along(tmp_path: Path) -> None:
+    """Records can be decoded from the file alone; drafts and other schemas are refused."""
+    schema = Schema({"a": Integer(low=5, high=7), "b": Categorical(values=("x", "y"))})
+    model = Model.of_potentials(schema.domain, [Factor(schema.domain, np.zeros((3, 2)))], 9.0)
+    found = load(Release(model=model, schema=schema).save(tmp_path / "schema.jct"))
+    assert found.schema is not None
+    values = found.schema.decode(found.model.sample(20, rng=0), rng=0)
+    assert set(values["a"]) <= {5, 6, 7}
+    assert found.model.sql("SELECT COUNT(*) FROM t WHERE b = 'x'").rows[0][0] == pytest.approx(4.5)
+    with pytest.raises(NotPublic, match="must be public knowledge"):
+        Release(model=model, schema=Schema(schema.columns, drafted=True))
+    with pytest.raises(InvalidInput, match="the model's attributes and sizes"):
+        Release(model=model, schema=Schema({"a": Integer(low=5, high=7)}))
 
 
 def test_a_failed_save_leaves_nothing(tmp_path: Path, made: Release) -> None:

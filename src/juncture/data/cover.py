@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from juncture.domain import Clique, Domain
 
 # Tables of so many cells stay in a processor's cache while they are counted.
-MOST_CELLS = 1 << 15
+MOST_CELLS = 1 << 14
 
 
 def covering_unions(

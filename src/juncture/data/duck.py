@@ -122,17 +122,24 @@ class DuckDB:
         relation.query("juncture_table", sql)
 
     def _refuse_errors(self) -> None:
-        """Values that the schema calls errors end it here."""
-        checks = ", ".join(
-            f"COUNT(*) FILTER ({_DIALECT.name(name)} = {error - MISSING}) AS {alias}"
-            for place, name in enumerate(self.domain)
-            for error, alias in ((OUTSIDE, f"o{place}"), (MISSING, f"m{place}"))
-        )
-        found = self._exact_answers(f"SELECT {checks} FROM {{codes}}")
-        errors = {
-            name: (int(found[f"o{place}"][0]), int(found[f"m{place}"][0]))
-            for place, name in enumerate(self.domain)
-        }
+        """Values that the schema calls errors end it here; only columns that have any are counted.
+
+        Errors are the smallest of the shifted codes, and the engine knows the smallest by heart.
+        """
+        names = list(self.domain)
+        smallest = ", ".join(f"MIN({_DIALECT.name(n)}) AS c{i}" for i, n in enumerate(names))
+        found = self._exact_answers(f"SELECT {smallest} FROM {{codes}}")
+        suspects = [n for i, n in enumerate(names) if not np.ma.getmaskarray(found[f"c{i}"])[0]]
+        suspects = [n for n in suspects if found[f"c{names.index(n)}"][0] < -MISSING]
+        errors = dict.fromkeys(names, (0, 0))
+        for name in suspects:
+            column = _DIALECT.name(name)
+            counts = ", ".join(
+                f"COUNT(*) FILTER ({column} = {error - MISSING}) AS {alias}"
+                for error, alias in ((OUTSIDE, "o"), (MISSING, "m"))
+            )
+            answer = self._exact_answers(f"SELECT {counts} FROM {{codes}}")
+            errors[name] = (int(answer["o"][0]), int(answer["m"][0]))
         refuse_errors(self.domain, errors)
 
     def _exact_table(self, part: Domain) -> Factor:
@@ -148,7 +155,7 @@ class DuckDB:
 
     def _exact_answers(self, sql: str) -> dict[str, NDArray[Any]]:
         answer: Any = self._relation.query("juncture_table", sql.format(codes=self._name))
-        return {name: np.asarray(column) for name, column in answer.fetchnumpy().items()}
+        return dict(answer.fetchnumpy())
 
 
 def _without_values(error: duckdb.Error) -> str:

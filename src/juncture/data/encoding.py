@@ -123,7 +123,8 @@ def _code(name: str, column: Column, dialect: Dialect, whole: bool) -> str:
         absent += f" OR isnan({_number(raw)})"
     outside = OUTSIDE if column.outside_code is None else column.outside_code
     missing = MISSING if column.missing_code is None else column.missing_code
-    return f"CASE WHEN {absent} THEN {missing} ELSE COALESCE({index}, {outside}) END"
+    # Regular values are by far the most: nothing else is looked at for them.
+    return f"COALESCE({index}, CASE WHEN {absent} THEN {missing} ELSE {outside} END)"
 
 
 def _index(column: Column, raw: str, dialect: Dialect) -> str:
@@ -172,7 +173,8 @@ def _integer(column: Integer, value: str) -> str:
     low, high = _literal(float(column.low)), _literal(float(column.high))
     if column.outside is Outside.NEAREST:
         clipped = f"least(greatest({value}, {low}), {high})"
-        return f"CAST(floor(({clipped} - {low}) / {column.width}) AS INTEGER)"
+        place = f"CAST(floor(({clipped} - {low}) / {column.width}) AS INTEGER)"
+        return f"CASE WHEN {value} IS NOT NULL AND NOT isnan({value}) THEN {place} END"
     inside = f"{value} >= {low} AND {value} <= {high} AND {value} = floor({value})"
     return f"CASE WHEN {inside} THEN CAST(floor(({value} - {low}) / {column.width}) AS INTEGER) END"
 
@@ -180,7 +182,7 @@ def _integer(column: Integer, value: str) -> str:
 def _bin(column: Number, value: str) -> str:
     found = _search(column.edges, value, 0, column.n_regular - 1)
     if column.outside is Outside.NEAREST:
-        return f"CASE WHEN {value} IS NOT NULL THEN {found} END"
+        return f"CASE WHEN {value} IS NOT NULL AND NOT isnan({value}) THEN {found} END"
     low, high = _literal(column.edges[0]), _literal(column.edges[-1])
     return f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {found} END"
 
