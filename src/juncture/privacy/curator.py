@@ -30,7 +30,7 @@ from juncture.privacy.accounting import (
     l2_sensitivity,
     laplace_scale,
 )
-from juncture.privacy.lattice import MOST, on_lattice
+from juncture.privacy.lattice import COUNTING, MOST, on_lattice
 from juncture.privacy.ledger import Event, Ledger
 from juncture.query import Kron, Operator, Query, Scaled, Stack, bind
 
@@ -199,6 +199,80 @@ class Door(ABC):
         ]
         return self._chosen(scores, 1.0, epsilon, rho)
 
+    def select_row_by_error(
+        self,
+        tasks: Sequence[tuple[Clique, Query]],
+        answers: Sequence[ArrayLike],
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+    ) -> tuple[int, int]:
+        """The task and the row of a single counting query that is far from its given answer.
+
+        Every row of every task's query must hold zeros and ones alone; the score is the distance
+        between its true and its given answer. One record more, less or replaced moves a counting
+        query, and so the score, by at most 1.
+        """
+        operators = [self._counting_operator(clique, query) for clique, query in tasks]
+        given = [np.asarray(answer, dtype=np.float64).reshape(-1) for answer in answers]
+        pairs = list(zip(operators, given, strict=False))
+        sound = len(operators) == len(given) and all(
+            len(answer) == operator.n_rows and np.isfinite(answer).all()
+            for operator, answer in pairs
+        )
+        if not sound:
+            raise InvalidInput(
+                "`answers` must be a finite number for each row of each task; got others. "
+                "Answer every query."
+            )
+        n_rows = sum(operator.n_rows for operator in operators)
+        self._pay_selection(f"one of {n_rows} queries, far from its answer", n_rows, epsilon, rho)
+        tables = self._source.exact_counts([clique for clique, _ in tasks])
+        scores = [
+            np.abs(operator.apply(table.values) - answer)
+            for (operator, answer), table in zip(pairs, tables, strict=True)
+        ]
+        place = self._chosen(np.concatenate(scores), 1.0, epsilon, rho)
+        ends = np.cumsum([len(score) for score in scores])
+        task = int(np.searchsorted(ends, place, side="right"))
+        return task, place - int(ends[task] - len(scores[task]))
+
+    def select_by_dependence(
+        self,
+        candidates: Sequence[tuple[str, Clique]],
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+    ) -> int:
+        """The place of an attribute with a set of others that it depends on, for replaced records.
+
+        The score is half the L1 distance between the joint distribution of an attribute and its
+        set and the product of their own distributions. With n records, replacing one moves the
+        joint by at most 2 / n in L1 and each factor of the product by at most 2 / n, so the
+        product by at most 4 / n: the score moves by at most (2 + 4) / (2 n) = 3 / n. Scores are
+        taken times n, with a sensitivity of 3.
+        """
+        n_records = self.public_n_records
+        if n_records is None:
+            raise InvalidInput(
+                "`neighbours` must be those that replace one record: the score is relative to "
+                "their number. Create the ledger so."
+            )
+        cliques = [(*self.domain.project(parents), child) for child, parents in candidates]
+        what = f"one of {len(cliques)} dependences"
+        self._pay_selection(what, len(cliques), epsilon, rho)
+        scores = [_dependence(table, n_records) for table in self._source.exact_counts(cliques)]
+        return self._chosen(scores, 3.0, epsilon, rho)
+
+    def _counting_operator(self, clique: Clique, query: Query) -> Operator:
+        blocks = query.blocks.values() if isinstance(query, Kron) else [query]
+        if not all(isinstance(block, COUNTING) for block in blocks):
+            raise InvalidInput(
+                f"`tasks` must be made of blocks of zeros and ones; got {_words(query)}. Use "
+                "Identity, Total, Prefix, Range, AllRanges, Subset or Buckets."
+            )
+        return bind(query, self.domain.project(clique))
+
     def _counting_row(self, clique: Clique, row: ArrayLike) -> NDArray[np.float64]:
         table = np.asarray(row, dtype=np.float64)
         shape = self.domain.project(clique).shape
@@ -231,7 +305,11 @@ class Door(ABC):
         self._ledger.spend(Event(what, "exponential mechanism", cost, parameters))
 
     def _chosen(
-        self, scores: Sequence[float], sensitivity: float, epsilon: float | None, rho: float | None
+        self,
+        scores: Sequence[float] | NDArray[np.float64],
+        sensitivity: float,
+        epsilon: float | None,
+        rho: float | None,
     ) -> int:
         units = np.round(np.asarray(scores) * 2.0**_SCORE_PLACES).astype(np.int64)
         slack = math.ceil(sensitivity * 2**_SCORE_PLACES) + _SCORE_SLACK
@@ -307,6 +385,13 @@ def discrete_stddev(kind: Noise, scale: float) -> float:
     numbers = np.arange(-200, 201)
     weights = np.exp(-(numbers**2) / (2.0 * scale**2))
     return math.sqrt(float((weights * numbers**2).sum() / weights.sum()))
+
+
+def _dependence(table: Factor, n_records: int) -> float:
+    """The number of records times half the distance between a joint table and independence."""
+    joint = table.values.reshape(-1, table.values.shape[-1])
+    product = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / max(1, n_records)
+    return 0.5 * float(np.abs(joint - product).sum())
 
 
 def _in_units(sensitivity: float, places: int) -> float:

@@ -33,7 +33,8 @@ BITS = 24
 MOST = 2.0 ** (53 - BITS)
 """Answers must stay below this to be exact."""
 
-_WHOLE = (Identity, Total, Prefix, AllRanges, Subset, Buckets)
+COUNTING = (Identity, Total, Prefix, AllRanges, Subset, Buckets)
+"""Blocks of zeros and ones."""
 
 
 def on_lattice(query: Query, domain: Domain) -> tuple[Query, int]:
@@ -75,7 +76,7 @@ def _rounded(block: Block, size: int, bits: int) -> tuple[Block, int]:
 
 def _places(block: Block, size: int, bits: int) -> int:
     """The binary places that a block's entries need, at most `bits`."""
-    if isinstance(block, _WHOLE):
+    if isinstance(block, COUNTING):
         return 0
     if not isinstance(block, OneRow | Mean | Moments | Matrix):
         return bits

@@ -26,6 +26,8 @@ from juncture.solvers.problem import Iterate, Point, Problem
 # Below this mass a cell's logarithm says nothing any more.
 LEAST_MASS = 1e-300
 _RELATIVE_ROUNDING = 1e-12
+# A first step moves potentials by the inverse of this at most.
+_CAUTION = 0.1
 # Doublings of the curvature within one step.
 _MAX_TRIES = 40
 
@@ -44,7 +46,7 @@ class Accelerated:
         """The start, then the matched point at the end of every cycle."""
         best = problem.point(potentials)
         yield Iterate(best)
-        length, curvature, share = float(self.first_cycle), 1.0 / problem.total, 0.1
+        length, curvature, share = float(self.first_cycle), first_curvature(problem, best), 0.1
         while True:
             last_call, improving, bound = problem.calls + length, True, -math.inf
             while improving and problem.calls < last_call and not problem.exhausted:
@@ -126,6 +128,12 @@ class Cycle:
             slope = (self.start.potentials - self.potentials) / self.weight
         lowest = self.problem.lowest(slope, self.start.potentials)
         return self.intercept / self.weight + lowest
+
+
+def first_curvature(problem: Problem, start: Point) -> float:
+    """Such that the first step moves no potential far: right for every unit of the loss."""
+    _, slope = problem.loss.value_and_gradient(start.marginals)
+    return max(_CAUTION * float(np.abs(slope).max(initial=0.0)), 1e-3 / problem.total)
 
 
 def _step_length(curvature: float, weight: float) -> float:

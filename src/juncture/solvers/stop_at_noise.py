@@ -24,7 +24,7 @@ import numpy as np
 from juncture.errors import InvalidInput
 from juncture.layout import Vector
 from juncture.loss import FitLoss, Term
-from juncture.solvers.accelerated import LEAST_MASS, Cycle
+from juncture.solvers.accelerated import LEAST_MASS, Cycle, first_curvature
 from juncture.solvers.problem import Iterate, Point, Problem
 
 # A judged run goes on until its weight is this many times that of the best point so far.
@@ -60,7 +60,7 @@ class StopAtNoise:
         rng = _generator(self.seed, loss)
         curves = [self._judged(problem, loss, start, rng) for _ in range(self.draws)]
         limit = _best_weight(curves) * math.sqrt(1.0 + self.division**2)
-        cycle = Cycle(problem, start, 1.0 / problem.total)
+        cycle = Cycle(problem, start, first_curvature(problem, start))
         while not problem.exhausted and cycle.step(most=limit - cycle.weight):
             pass
         yield Iterate(self._matched(problem, cycle), cycle.bound())
@@ -73,7 +73,10 @@ class StopAtNoise:
         fitted = problem.with_loss(loss.shifted(self.division * noise for noise in fresh))
         judge = loss.shifted(-noise / self.division for noise in fresh)
         own = start._replace(loss=fitted.loss.value(start.marginals))
-        cycle, last = Cycle(fitted, own, 1.0 / problem.total), problem.calls + self.run_calls
+        cycle, last = (
+            Cycle(fitted, own, first_curvature(fitted, own)),
+            problem.calls + self.run_calls,
+        )
         curve: list[tuple[float, float]] = []
         best = (0.0, judge.value(start.marginals))
         while problem.calls < last and not problem.exhausted and cycle.step():

@@ -1,0 +1,1 @@
+"""Mechanisms: what to measure under a budget, and what to make of it."""

@@ -1,0 +1,124 @@
+"""HDMM: the high-dimensional matrix mechanism, and what to make of its measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from juncture.block import Block, Identity, Total
+from juncture.domain import Clique, Domain
+from juncture.errors import InvalidInput
+from juncture.estimation import estimate
+from juncture.factor import Factor
+from juncture.layout import Vector
+from juncture.measurement import Measurement
+from juncture.mechanisms.outcome import Outcome
+from juncture.mechanisms.strategy import TaskStrategy, optimise_task, shares
+from juncture.privacy.curator import Door, Request
+from juncture.query import Kron
+from juncture.solvers.problem import Solver
+from juncture.solvers.stop_at_noise import StopAtNoise
+from juncture.workload import Workload
+
+
+class Estimation(StrEnum):
+    """What is made of the measurements."""
+
+    MODEL = "model"
+    """One graphical model of all of them."""
+    LOCAL = "local"
+    """Least squares for each task alone: the original where the full table does not fit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HDMM:
+    """Measure, for every task, a strategy that was optimised for it.
+
+    Strategies depend on the workload alone. Privacy: the measurements go through the curator, which
+    charges each its share of the budget; shares add up to 1, so by sequential composition all cost
+    `epsilon` (Laplace noise) or `rho` (Gaussian noise). Estimation is post-processing.
+    """
+
+    epsilon: float | None = None
+    rho: float | None = None
+    estimation: Estimation = Estimation.MODEL
+    equal_shares: bool = True
+    """The paper divides the budget equally; otherwise for the least total squared error."""
+    restarts: int = 5
+    solver: Solver = field(default_factory=StopAtNoise)
+    """Of the model's fit: by default one that ends where only noise is left to fit."""
+    max_steps: int = 5000
+
+    def strategies(self, workload: Workload) -> list[TaskStrategy]:
+        """What would be measured: no data is looked at."""
+        tasks = workload.tasks
+        return [optimise_task(t, workload.domain, restarts=self.restarts) for t in tasks]
+
+    def run(self, curator: Door, workload: Workload) -> Outcome:
+        """Measure and estimate."""
+        strategies = self.strategies(workload)
+        requests = list(self._requests(strategies))
+        before = len(curator.ledger.events)
+        measurements = curator.measure_all(requests)
+        events = curator.ledger.events[before:]
+        if self.estimation is Estimation.LOCAL:
+            tables = _local_tables(curator.domain, measurements)
+            return Outcome(
+                tables.__getitem__, measurements=measurements, ledger=events, statistics={}
+            )
+        fit = estimate(
+            curator.domain, measurements, total=curator.public_n_records, solver=self.solver,
+            max_steps=self.max_steps,
+        )  # fmt: skip
+        return Outcome(
+            fit.model.project, model=fit.model, measurements=measurements, ledger=events,
+            statistics={**fit.statistics.summary(), "status": fit.status.name},
+        )  # fmt: skip
+
+    def _requests(self, strategies: list[TaskStrategy]) -> Iterator[Request]:
+        if (self.epsilon is None) == (self.rho is None):
+            raise InvalidInput(
+                "`epsilon` or `rho` must be given, and only one of them. Choose the noise."
+            )
+        errors = [strategy.error for strategy in strategies]
+        divided = shares(errors, equal=self.equal_shares, gaussian=self.rho is not None)
+        for strategy, share in zip(strategies, divided, strict=True):
+            clique = strategy.task.clique
+            query = Kron(dict(zip(clique, strategy.blocks, strict=True)))
+            plain = all(isinstance(block, Identity) for block in strategy.blocks)
+            yield Request(
+                clique=clique,
+                query=None if plain else query,
+                epsilon=None if self.epsilon is None else self.epsilon * share,
+                rho=None if self.rho is None else self.rho * share,
+            )
+
+
+def _local_tables(domain: Domain, measurements: list[Measurement]) -> dict[Clique, Factor]:
+    """The least-squares table of every measurement alone; those of one clique are averaged."""
+    found: dict[Clique, list[Vector]] = {}
+    for measurement in measurements:
+        found.setdefault(measurement.clique, []).append(_solved(domain, measurement))
+    return {
+        clique: Factor(domain.project(clique), np.mean(tables, axis=0))
+        for clique, tables in found.items()
+    }
+
+
+def _solved(domain: Domain, measurement: Measurement) -> Vector:
+    """The pseudo-inverse of a product of blocks, an attribute at a time."""
+    part = domain.project(measurement.clique)
+    if not isinstance(measurement.query, Kron):
+        return measurement.values.reshape(part.shape)
+    blocks: Mapping[str, Block] = measurement.query.blocks
+    chosen = [blocks.get(name, Total()) for name in part]
+    rows = [block.n_rows(size) for block, size in zip(chosen, part.shape, strict=True)]
+    table = measurement.values.reshape(rows)
+    for axis, (block, size) in enumerate(zip(chosen, part.shape, strict=True)):
+        if not isinstance(block, Identity):
+            inverse = np.linalg.pinv(block.matrix(size))
+            table = np.moveaxis(np.tensordot(table, inverse, (axis, 1)), -1, axis)
+    return table

@@ -1,0 +1,92 @@
+"""Multiplicative weights on dense tables: the update of the original MWEM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from juncture.domain import Clique, Domain
+from juncture.errors import ModelTooLarge
+from juncture.factor import Factor
+from juncture.measurement import Measurement
+from juncture.memory import free_memory_bytes
+from juncture.plan_text import listed, readable_bytes
+
+# Tables, their logarithms and what is added to them, in doubles.
+_BYTES_PER_CELL = 24
+_SHARE_OF_FREE_MEMORY = 0.5
+
+
+class MultiplicativeWeights:
+    """A table over all attributes, or one for each group of attributes measured together.
+
+    A step multiplies every cell by exp(sum over measurements of Q'(y - Q x) / (2 total)) and
+    normalises: entropic mirror descent on half the squared residuals, with step 1 / (2 total).
+    """
+
+    def __init__(self, domain: Domain, total: float, *, factored: bool) -> None:
+        self._domain, self._total, self._factored = domain, total, factored
+        self._tables: list[Factor] = []
+        if not factored:
+            _refuse_large(domain, tuple(domain))
+            self._tables = [Factor.full(domain, total / domain.size)]
+
+    def fit(self, measurements: Sequence[Measurement], passes: int) -> None:
+        """Begin from uniform tables and go over all measurements several times."""
+        groups = self._groups(measurements)
+        for group in groups:
+            _refuse_large(self._domain, group)
+        self._tables = [self._fitted(group, measurements, passes) for group in groups]
+
+    def _groups(self, measurements: Sequence[Measurement]) -> list[Clique]:
+        """Attributes that measurements join, directly or by way of others."""
+        if not self._factored:
+            return [tuple(self._domain)]
+        groups: list[set[str]] = []
+        for measurement in measurements:
+            touching = [g for g in groups if g.intersection(measurement.clique)]
+            joined = set(measurement.clique).union(*touching)
+            groups = [g for g in groups if g not in touching] + ([joined] if joined else [])
+        return [self._domain.canonical(group) for group in groups]
+
+    def _fitted(self, group: Clique, measurements: Sequence[Measurement], passes: int) -> Factor:
+        part = self._domain.project(group)
+        logs, table = np.zeros(part.shape), Factor.full(part, self._total / part.size)
+        inside = [m for m in measurements if m.clique and set(m.clique).issubset(group)]
+        for _ in range(passes):
+            pull = np.zeros(part.shape)
+            for measurement in inside:
+                clique = self._domain.project(measurement.clique)
+                operator = measurement.operator(self._domain)
+                residual = measurement.values - operator.apply(table.project(clique).values)
+                back = Factor(clique, operator.adjoint(residual).reshape(clique.shape))
+                pull += back.expand(part).values
+            logs += pull / (2.0 * self._total)
+            weights = np.exp(logs - logs.max())
+            table = Factor(part, self._total * weights / weights.sum())
+        return table
+
+    def project(self, clique: Clique) -> Factor:
+        """The product of the groups' marginals; attributes without measurements are even."""
+        part = self._domain.project(clique)
+        found = Factor.full(Domain(), 1.0)
+        for table in self._tables:
+            names = [name for name in clique if name in table.domain]
+            if names:
+                found = found * (table.project(names) / self._total)
+        missing = [name for name in clique if name not in found.domain]
+        for name in missing:
+            alone = self._domain.project((name,))
+            found = found * Factor.full(alone, 1.0 / alone.size)
+        return (found * self._total).transpose(part)
+
+
+def _refuse_large(domain: Domain, group: Clique) -> None:
+    needed, limit = domain.size_of(group) * _BYTES_PER_CELL, free_memory_bytes()
+    if needed > _SHARE_OF_FREE_MEMORY * limit:
+        raise ModelTooLarge(
+            f"`update` must fit into memory; got a dense table over ({listed(group)}) of "
+            f"{readable_bytes(needed)}, where {readable_bytes(limit)} are free. "
+            "Use the graphical-model form."
+        )

@@ -1,0 +1,45 @@
+"""What a mechanism hands back: answers to its workload, and everything that led to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from juncture.domain import Clique
+from juncture.errors import InvalidInput
+from juncture.factor import Factor
+from juncture.layout import Vector
+from juncture.measurement import Measurement
+from juncture.model import Model
+from juncture.release import Release
+from juncture.workload import Workload
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The end of a mechanism's run."""
+
+    project: Callable[[Clique], Factor]
+    """The estimated counts of a clique of the workload."""
+    model: Model | None = None
+    measurements: Sequence[Measurement] = ()
+    ledger: Sequence[Mapping[str, Any]] = ()
+    """The events that this run has added to the ledger."""
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+
+    def answers(self, workload: Workload) -> list[Vector]:
+        """The answers to every task."""
+        return workload.answers(self.project)
+
+    def release(self) -> Release:
+        """What may be given away as one file: only a form with a model makes one."""
+        if self.model is None:
+            raise InvalidInput(
+                "`outcome` must have a model to be released as one; got a form without. Use the "
+                "graphical-model form, or give away the measurements."
+            )
+        return Release(
+            model=self.model, measurements=self.measurements, ledger=self.ledger,
+            statistics=self.statistics,
+        )  # fmt: skip

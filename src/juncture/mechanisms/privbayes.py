@@ -1,0 +1,200 @@
+"""PrivBayes: a Bayesian network chosen and measured privately."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture.domain import Clique, Domain
+from juncture.errors import InvalidInput
+from juncture.estimation import estimate
+from juncture.factor import Factor
+from juncture.layout import Vector
+from juncture.measurement import Measurement
+from juncture.mechanisms.hdmm import Estimation
+from juncture.mechanisms.outcome import Outcome
+from juncture.privacy.curator import Door, Request
+from juncture.solvers.problem import Solver
+from juncture.solvers.stop_at_noise import StopAtNoise
+from juncture.workload import Workload
+
+
+class Link(NamedTuple):
+    """An attribute and the attributes that it is drawn given."""
+
+    child: str
+    parents: Clique
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivBayes:
+    """Choose for one attribute after another its parents among those before, then measure.
+
+    Privacy (replaced records; the number of records n is public). The first attribute is the first
+    of the domain: it depends on nothing. Each of the d - 1 choices is an exponential mechanism on
+    the dependence score, which moves by at most 3 / n (see `Door.select_by_dependence`), and costs
+    an equal part of `structure_share` of epsilon. The d joint tables share the rest equally, each
+    measured through the curator. Sequential composition gives epsilon (or rho).
+
+    The number of cells of a joint table is limited so that its average count is at least
+    `usefulness` times the noise scale, as its authors do (theirs: a share of 0.3 and 4).
+    """
+
+    epsilon: float | None = None
+    rho: float | None = None
+    structure_share: float = 0.3
+    usefulness: float = 4.0
+    estimation: Estimation = Estimation.MODEL
+    """A graphical model of the joint tables; `LOCAL` is the original: conditional tables by cutting
+    negative counts off and normalising, and answers from records drawn from them."""
+    n_samples: int | None = None
+    """Records of the original form; by default as many as the table has."""
+    seed: int | None = None
+    """Of those records: drawing them is post-processing."""
+    most_parent_sets: int = 20_000
+    solver: Solver = field(default_factory=StopAtNoise)
+    max_steps: int = 5000
+
+    def run(self, curator: Door, workload: Workload) -> Outcome:
+        """Choose the network, measure its tables, and estimate: the workload has no say in it."""
+        if not workload.tasks:
+            raise InvalidInput("`workload` must have a task; got none. Add at least one.")
+        n_records = self._checked(curator)
+        before = len(curator.ledger.events)
+        network = self._network(curator, n_records)
+        share = (1.0 - self.structure_share) / len(network)
+        requests = [
+            Request(clique=(*link.parents, link.child), query=None, **self._price(share))
+            for link in network
+        ]
+        measurements = curator.measure_all(requests)
+        events = curator.ledger.events[before:]
+        statistics = {"network": [f"{c} | {', '.join(p)}" for c, p in network]}
+        if self.estimation is Estimation.LOCAL:
+            records = self._sampled(curator.domain, network, measurements, n_records)
+            weight = n_records / len(records[0])
+            sampled = _Sampled(curator.domain, records, weight)
+            return Outcome(
+                sampled.project, measurements=measurements, ledger=events, statistics=statistics
+            )
+        fit = estimate(
+            curator.domain, measurements, total=float(n_records), solver=self.solver,
+            max_steps=self.max_steps,
+        )  # fmt: skip
+        return Outcome(
+            fit.model.project, model=fit.model, measurements=measurements, ledger=events,
+            statistics={**fit.statistics.summary(), **statistics},
+        )  # fmt: skip
+
+    def _checked(self, curator: Door) -> int:
+        if (self.epsilon is None) == (self.rho is None):
+            raise InvalidInput(
+                "`epsilon` or `rho` must be given, and only one of them. Choose the noise."
+            )
+        if not 0.0 < self.structure_share < 1.0:
+            raise InvalidInput(
+                f"`structure_share` must lie between 0 and 1; got {self.structure_share}. Try 0.3."
+            )
+        n_records = curator.public_n_records
+        if not n_records:
+            raise InvalidInput(
+                "`curator` must know the number of records, and at least one: its score and its "
+                "choices depend on it. Use a ledger whose neighbours replace one record."
+            )
+        return n_records
+
+    def _price(self, share: float) -> dict[str, float]:
+        if self.rho is not None:
+            return {"rho": self.rho * share}
+        return {"epsilon": (self.epsilon or 0.0) * share}
+
+    def _network(self, curator: Door, n_records: int) -> list[Link]:
+        """Attributes in an order in which parents come before children."""
+        domain = curator.domain
+        names = tuple(domain)
+        limit = self._cell_limit(len(names), n_records)
+        network = [Link(names[0], ())]
+        price = self._price(self.structure_share / max(1, len(names) - 1))
+        while len(network) < len(names):
+            placed = tuple(link.child for link in network)
+            candidates = [
+                Link(child, parents)
+                for child in names
+                if child not in placed
+                for parents in maximal_parent_sets(domain, placed, limit / domain[child])
+            ]
+            if len(candidates) > self.most_parent_sets:
+                step = len(candidates) / self.most_parent_sets
+                candidates = [candidates[int(i * step)] for i in range(self.most_parent_sets)]
+            pairs = [(link.child, link.parents) for link in candidates]
+            network.append(candidates[curator.select_by_dependence(pairs, **price)])
+        return network
+
+    def _cell_limit(self, d: int, n_records: int) -> float:
+        """The most cells of a table whose average count is `usefulness` times its noise scale."""
+        share = (1.0 - self.structure_share) / d
+        if self.rho is None:
+            scale = 2.0 / ((self.epsilon or 0.0) * share)
+        else:
+            scale = float(np.sqrt(2.0) / np.sqrt(2.0 * self.rho * share))
+        return n_records / (scale * self.usefulness)
+
+    def _sampled(
+        self,
+        domain: Domain,
+        network: Sequence[Link],
+        measurements: Sequence[Measurement],
+        n_records: int,
+    ) -> NDArray[np.int64]:
+        """Records drawn attribute after attribute, a row for each attribute."""
+        rng = np.random.default_rng(self.seed)
+        n = self.n_samples or n_records
+        records = np.zeros((len(domain), n), dtype=np.int64)
+        for link, measurement in zip(network, measurements, strict=True):
+            size = domain[link.child]
+            joint = np.maximum(measurement.values.reshape(-1, size), 0.0)
+            mass = joint.sum(axis=1, keepdims=True)
+            even = np.full_like(joint, 1.0 / size)
+            chances = np.divide(joint, mass, out=even, where=mass > 0)
+            rows = np.zeros(n, dtype=np.int64)
+            for name in link.parents:
+                rows = rows * domain[name] + records[domain.positions[name]]
+            ends = np.cumsum(chances, axis=1)[rows]
+            drawn = (rng.random((n, 1)) * ends[:, -1:] >= ends).sum(axis=1)
+            records[domain.positions[link.child]] = np.minimum(drawn, size - 1)
+        return records
+
+
+class _Sampled:
+    """Counts of synthetic records, each standing for so many."""
+
+    def __init__(self, domain: Domain, records: NDArray[np.int64], weight: float) -> None:
+        self._domain, self._records, self._weight = domain, records, weight
+
+    def project(self, clique: Clique) -> Factor:
+        part = self._domain.project(clique)
+        counts: Vector = np.zeros(part.shape)
+        np.add.at(counts, tuple(self._records[self._domain.positions[name]] for name in part), 1.0)
+        return Factor(part, counts * self._weight)
+
+
+def maximal_parent_sets(domain: Domain, names: Clique, limit: float) -> list[Clique]:
+    """All sets of attributes within so many cells that no other attribute fits into as well."""
+    found = [set(each) for each in _parent_sets(domain, names, limit)]
+    kept = [each for each in found if not any(each < other for other in found)]
+    return [domain.canonical(each) for each in kept] or [()]
+
+
+def _parent_sets(domain: Domain, names: Clique, limit: float) -> list[Clique]:
+    if limit < 1.0:
+        return []
+    if not names:
+        return [()]
+    first, rest = names[0], names[1:]
+    with_first = [(first, *s) for s in _parent_sets(domain, rest, limit / domain[first])]
+    covered = {s[1:] for s in with_first}
+    return with_first + [s for s in _parent_sets(domain, rest, limit) if s not in covered]
