@@ -55,6 +55,13 @@ class Column(ABC):
     """Whether missing values are expected; they get a code of their own, else they are an error."""
     outside: Outside = Outside.ERROR
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.missing, bool):
+            raise InvalidInput(
+                f"`missing` must be true or false; got {self.missing!r}. Write it without quotes."
+            )
+        object.__setattr__(self, "outside", as_outside(self.outside))
+
     @property
     @abstractmethod
     def regular(self) -> tuple[Meaning, ...]:
@@ -102,6 +109,7 @@ class Categorical(Column):
     values: tuple[str, ...] | tuple[int, ...]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._refuse_nearest()
         kinds = {type(value) for value in self.values}
         if not self.values or len(kinds) != 1 or not kinds <= {str, int}:
@@ -111,6 +119,10 @@ class Categorical(Column):
             )
         if len(set(self.values)) != len(self.values):
             raise InvalidInput("`values` must differ; got some twice. List each value once.")
+        if any(isinstance(value, int) and abs(value) > 2**53 for value in self.values):
+            raise InvalidInput(
+                "`values` must be whole numbers up to 2^53; got larger ones. List them as texts."
+            )
 
     @property
     def regular(self) -> tuple[Meaning, ...]:
@@ -123,6 +135,7 @@ class Boolean(Column):
     """False or true."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._refuse_nearest()
 
     @property
@@ -140,6 +153,7 @@ class Integer(Column):
     width: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole = all(type(n) is int for n in (self.low, self.high, self.width))
         exact = whole and -(2**53) <= self.low <= self.high <= 2**53
         if not exact or self.width < 1:
@@ -170,6 +184,7 @@ class Number(Column):
     edges: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         numbers = np.asarray(self.edges, dtype=np.float64)
         if len(numbers) < 2 or not np.isfinite(numbers).all() or (np.diff(numbers) <= 0).any():
             raise InvalidInput(
@@ -214,6 +229,13 @@ class Date(Column):
     period: Period = Period.MONTH
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        for day in (self.low, self.high):
+            if type(day) is not dt.date or not 1 < day.year < 9999:
+                raise InvalidInput(
+                    f"`low` and `high` must be dates without a time, of the years 2 to 9998; got "
+                    f"{day!r}. Write them as 2024-01-31."
+                )
         if not self.low <= self.high:
             raise InvalidInput(
                 f"`low` must not be after `high`; got {self.low} and {self.high}. Swap them."

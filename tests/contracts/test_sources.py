@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,99 @@ def test_bad_tables_are_refused(tmp_path: Path) -> None:
         DuckDB(torn, schema)
     with pytest.raises(InvalidInput, match="a DuckDB relation or an Arrow table; got int"):
         DuckDB(7, schema)  # type: ignore[arg-type]
+
+
+def test_a_csv_file_is_read_as_it_stands(tmp_path: Path) -> None:
+    """No character is taken for a comment, however the other rows look."""
+    schema = Schema({"unit": Categorical(values=("#1", "7"), outside=CODE)})
+    path = tmp_path / "units.csv"
+    path.write_text("unit,note\n" + "#1,x\n" * 100 + "7,y\n" * 100)
+    assert DuckDB(path, schema).exact_n_records == 200
+    path.write_text("unit,note\n" + "#1,x\n" * 100 + "7,y\n" * 100 + "z,y\n")
+    assert DuckDB(path, schema).exact_counts([("unit",)])[0].values.tolist() == [100, 100, 1]
+    path.write_text("Jane Doe,HIV positive\nJohn,none\n")
+    with pytest.raises(InvalidInput) as caught:
+        DuckDB(path, schema)
+    assert "Jane" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["juncture_count", "a{b}", "{codes}", "a{{x", "n", "c0", 'q"q'])
+def test_odd_column_names(name: str) -> None:
+    """Names that could be taken for something else."""
+    schema = Schema({name: Integer(low=0, high=200), "b": Integer(low=0, high=1)})
+    source = DuckDB(pa.table({name: [200, 200, 3], "b": [0, 1, 1]}), schema)
+    (counts,) = source.exact_counts([(name,)])
+    assert (counts.values[200], counts.values[3], counts.values.sum()) == (2, 1, 3)
+    assert source.exact_codes().exact_counts([("b",)])[0].values.tolist() == [1, 2]
+
+
+def test_only_the_files_that_are_meant(tmp_path: Path) -> None:
+    """Copies that programs keep do not count, and no name is a pattern."""
+    schema = Schema({"a": Integer(low=0, high=3)})
+    (tmp_path / "f" / ".ipynb_checkpoints").mkdir(parents=True)
+    (tmp_path / "f" / "x.csv").write_text("a\n1\n")
+    (tmp_path / "f" / ".ipynb_checkpoints" / "x.csv").write_text("a\n1\n")
+    assert DuckDB(tmp_path / "f", schema).exact_n_records == 1
+    (tmp_path / "d[1].csv").write_text("a\n1\n")
+    (tmp_path / "d1.csv").write_text("a\n2\n2\n")
+    assert DuckDB(tmp_path / "d[1].csv", schema).exact_counts([("a",)])[0].values[1] == 1
+    (tmp_path / "h" / "a=3").mkdir(parents=True)
+    (tmp_path / "h" / "a=3" / "_p.csv").write_text("a\n0\n")
+    assert (
+        DuckDB(tmp_path / "h" / "a=3" / "_p.csv", schema).exact_counts([("a",)])[0].values[0] == 1
+    )
+
+
+def test_a_draft_stays_a_draft() -> None:
+    """Also when its codes are brought into memory."""
+    schema = Schema({"a": Integer(low=0, high=3)}, drafted=True)
+    source = DuckDB(pa.table({"a": [1]}), schema)
+    assert not source.is_public
+    assert not source.exact_codes().is_public
+
+
+def test_threads_may_share_a_source() -> None:
+    """Questions wait for each other."""
+    source = DuckDB(arrow(), SCHEMA)
+    pool = ThreadPoolExecutor(4)
+    found = list(pool.map(lambda _: source.exact_counts([("age", "city")])[0].values, range(12)))
+    assert all((each == found[0]).all() for each in found)
+
+
+def test_narrow_types_and_not_a_number() -> None:
+    """Differences do not overflow, and not-a-number is missing in every column of numbers."""
+
+    def counts(values: Any, column: Column) -> list[float]:
+        source = DuckDB(pa.table({"x": values}), Schema({"x": column}))
+        found: list[float] = source.exact_counts([("x",)])[0].values.tolist()
+        return found
+
+    wide = Integer(low=-100, high=100, width=67)
+    assert counts(pa.array([100, -100, 0], pa.int8()), wide) == [1, 1, 1]
+    assert counts([math.nan, 1.0], Integer(low=0, high=1, missing=True, outside=CODE)) == [
+        0,
+        1,
+        1,
+        0,
+    ]
+    assert counts([math.nan, 1.0], Boolean(missing=True)) == [0, 1, 1]
+    assert counts([math.nan, 2.0], Categorical(values=(2, 3), missing=True)) == [1, 0, 1]
+    with pytest.raises(InvalidInput, match="got 2 rows of 'x' that are outside"):
+        counts([7.0, 0.3, 1.0], Boolean())
+    with pytest.raises(InvalidInput, match="up to 2\\^53"):
+        Categorical(values=(2**53 + 1, 2))
+
+
+def test_spark_does_not_count_an_older_file(spark: Any, tmp_path: Path) -> None:
+    """A path that was written anew has new rows."""
+    from juncture.data.spark import Spark  # noqa: PLC0415
+
+    schema, path = Schema({"a": Integer(low=0, high=3)}), tmp_path / "t.parquet"
+    for rows, expected in (([0, 0, 0], [3, 0, 0, 0]), ([1, 2], [0, 1, 1, 0])):
+        pq.write_table(pa.table({"a": rows}), path)
+        spark.catalog.refreshByPath(str(path))
+        source = Spark(spark.read.parquet(str(path)), schema)
+        assert source.exact_counts([("a",)])[0].values.tolist() == expected
 
 
 def test_an_empty_table_has_no_records() -> None:

@@ -26,6 +26,7 @@ from juncture.privacy.accounting import (
     l1_sensitivity,
     l2_sensitivity,
     laplace_scale,
+    planned_epsilon,
     rho_of_epsilon,
 )
 from juncture.query import Kron, Query, Scaled, Stack, bind
@@ -86,7 +87,8 @@ def test_the_conversion_from_zcdp(rho: float, delta: float) -> None:
 )
 def test_pure_events_compose_as_randomised_responses(k: int, epsilon: float, delta: float) -> None:
     """The closed form of Kairouz, Oh and Viswanath for equal events, outcome by outcome."""
-    found = composed_epsilon([Cost.pure(epsilon)] * k, delta)
+    found = planned_epsilon([Cost.pure(epsilon)] * k, delta)
+    assert found <= composed_epsilon([Cost.pure(epsilon)] * k, delta)
     ones = np.arange(k + 1)
     ways = np.array([math.comb(k, int(n)) for n in ones]) / (1 + math.exp(epsilon)) ** k
     left, right = ways * np.exp(epsilon * (k - ones)), ways * np.exp(epsilon * ones)
@@ -119,6 +121,20 @@ def test_composition_is_monotone_and_ordered(epsilons: list[float], delta: float
     whole = composed_epsilon(costs, delta)
     assert composed_epsilon(costs[:-1], delta) <= whole + 1e-9
     assert whole <= sum(epsilons) + 1e-9
+
+
+def test_budgets_hold_for_events_chosen_on_the_way() -> None:
+    """Costs that depend on earlier answers do not break the budget, as tighter bounds would.
+
+    First a randomised response of 0.003; if it says one thing, one more of 0.9997, else twenty of
+    0.0882. Each of the two sequences would fit the tighter bound for fixed costs at delta 0.001,
+    and together they exceed it; the bounds of budgets refuse the second.
+    """
+    short = [Cost.pure(0.003), Cost.pure(0.9997)]
+    long = [Cost.pure(0.003), *[Cost.pure(0.0882)] * 20]
+    budget = Budget(epsilon=1.0, delta=0.001)
+    assert planned_epsilon(short, 0.001) <= 1.0
+    assert not (budget.allows(short) and budget.allows(long))
 
 
 def test_budgets_add_up_in_their_own_unit() -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,8 @@ from juncture.factor import Factor
 from juncture.measurement import Noise
 from juncture.privacy import noise
 from juncture.privacy.accounting import Budget, Neighbours
-from juncture.privacy.curator import Curator, Request
+from juncture.privacy.curator import Curator, Request, discrete_stddev
+from juncture.privacy.lattice import on_lattice
 from juncture.privacy.ledger import Ledger
 from juncture.privacy.simulated import SimulatedCurator
 from juncture.query import Kron, Query, Scaled, Stack, bind
@@ -165,6 +168,71 @@ def test_bad_requests_are_refused_before_they_cost(ledger: Ledger) -> None:
     with pytest.raises(InvalidInput, match="must not be empty"):
         curator.select_by_marginal_error({}, epsilon=1.0)
     assert ledger.events == []
+
+
+def test_no_error_depends_on_the_data(ledger: Ledger) -> None:
+    """Answers beyond what is exact count as the limit: their size cannot be read off an error."""
+    source = table()
+    curator = Curator(source, ledger)
+    for weight in (2.0**40, 2.0**47, 2.0**51):
+        found = curator.measure(("a",), Scaled(weight, block.Subset([0])), epsilon=1.0)
+        assert np.isfinite(found.values).all()
+
+
+def test_scores_cannot_overflow(ledger: Ledger) -> None:
+    """Given answers and penalties are bounded, and scores are cut at a limit."""
+    curator = Curator(table(), ledger)
+    rows: list[tuple[tuple[str, ...], Any]] = [(("a",), [1, 0, 0]), (("a",), [0, 0, 0])]
+    for bad in (2.0**43, math.inf, math.nan):
+        with pytest.raises(InvalidInput, match="finite numbers of at most"):
+            curator.select_by_query_error(rows, [-bad, 0.0], epsilon=1.0)
+        with pytest.raises(InvalidInput, match="finite"):
+            curator.select_by_marginal_error(
+                {("a",): np.zeros(3)}, penalties={("a",): bad}, epsilon=1.0
+            )
+    assert ledger.events == []
+    assert curator.select_by_query_error(rows, [-(2.0**30), 0.0], epsilon=5.0) == 0
+
+
+def test_fractions_on_many_attributes_are_refused() -> None:
+    """There are not bits enough for each."""
+    domain = Domain({f"x{i}": 1 for i in range(25)})
+    query = Kron({name: block.Matrix(np.array([[0.3]])) for name in domain})
+    with pytest.raises(InvalidInput, match="fractions on at most 8 attributes"):
+        on_lattice(query, domain)
+
+
+def test_stated_noise_is_right_for_every_scale() -> None:
+    """Where differences of exponentials would cancel."""
+    for scale in (1e-3, 0.5, 1e3, 1e9, 1e16):
+        stated = discrete_stddev(Noise.LAPLACE, scale)
+        expected = scale * math.sqrt(2) if scale > 1e2 else stated
+        assert stated == pytest.approx(expected, rel=1e-4)
+
+
+def test_prices_of_other_types(ledger: Ledger) -> None:
+    """NumPy numbers and decimals are numbers; texts and huge ones are refused."""
+    curator = Curator(table(), ledger)
+    good: list[Any] = [np.float32(0.5), np.int64(1), Decimal("0.5")]
+    bad: list[Any] = ["much", 1e200, None]
+    for price in good:
+        curator.measure(("a",), epsilon=price)
+    for price in bad:
+        with pytest.raises(InvalidInput, match="must be"):
+            curator.measure(("a",), epsilon=price)
+    with pytest.raises(InvalidInput, match="a sequence of attribute names"):
+        curator.measure("ab", epsilon=1.0)
+    with pytest.raises(InvalidInput, match="must buy noise of a scale below"):
+        curator.measure(("a",), block.Mean((0.1, 1e6, 2.0)), epsilon=1e-9)
+
+
+def test_factors_are_given_in_any_order(ledger: Ledger) -> None:
+    """The exact marginal, its axes swapped, is at no distance."""
+    source = table()
+    (exact,) = source.exact_counts([("a", "b")])
+    answers: dict[tuple[str, ...], Any] = {("b", "a"): exact, ("a",): np.full(3, 1e4)}
+    chosen = Curator(source, ledger).select_by_marginal_error(answers, epsilon=50.0)
+    assert chosen == ("a",)
 
 
 def test_selection_finds_what_is_far_off(ledger: Ledger) -> None:

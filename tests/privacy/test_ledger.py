@@ -133,11 +133,36 @@ def test_a_torn_last_line_is_taken_away_with_a_warning(path: Path, left: int) ->
     whole = path.read_bytes()
     ledger.spend(event(0.4))
     path.write_bytes(path.read_bytes()[: len(whole) + left])
+    torn = path.read_bytes()
     with pytest.warns(UserWarning, match="was torn"):
-        assert Ledger(path).spent == 0.3
-    assert path.read_bytes() == whole
-    Ledger(path).spend(event(0.7))
+        again = Ledger(path)
+    assert path.read_bytes() == torn  # reading changes nothing
+    with pytest.warns(UserWarning, match="was torn"):
+        again.spend(event(0.7))
+    assert path.read_bytes().startswith(whole)
     assert Ledger(path).spent == 1.0
+
+
+def test_an_event_without_its_last_newline_still_counts(path: Path) -> None:
+    """An editor that cuts it off gives no budget back."""
+    ledger = Ledger.create(path, Budget(epsilon=1.0), ADD)
+    ledger.spend(event(0.9))
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    again = Ledger(path)
+    assert again.spent == 0.9
+    with pytest.raises(BudgetExceeded):
+        again.spend(event(0.2))
+    again.spend(event(0.05))
+    assert [line["event"] for line in Ledger(path).events] == [1, 2]
+
+
+def test_a_lowered_cost_is_noticed(path: Path) -> None:
+    """The running total gives it away."""
+    ledger = Ledger.create(path, Budget(epsilon=1.0), ADD)
+    ledger.spend(event(0.5))
+    path.write_text(path.read_text().replace('"epsilon": 0.5', '"epsilon": 0.001'))
+    with pytest.raises(UnreadableFile, match="last total is not that of its events"):
+        Ledger(path)
 
 
 def test_other_files_are_refused(path: Path) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -176,6 +177,27 @@ def test_a_draft_is_marked_and_fits_its_data(tmp_path: Path) -> None:
     assert DuckDB(tmp_path / "table.parquet", schema).exact_n_records == n
     assert "may itself give people away" in schema_toml(schema)
     assert "confirmed_public = false" in schema_toml(schema)
+
+
+def test_slips_in_python_are_named() -> None:
+    """Texts for choices are taken, others refused; dates have no time and an end."""
+    assert Integer(low=0, high=3, outside="code").outside is Outside.CODE  # type: ignore[arg-type]
+    for make, words in (
+        (lambda: Boolean(missing="no"), "`missing` must be true or false"),  # type: ignore[arg-type]
+        (lambda: Boolean(outside="x"), "`outside` must be one of"),  # type: ignore[arg-type]
+        (lambda: Date(low=LOW, high=dt.date(9999, 12, 31)), "of the years 2 to 9998"),
+        (lambda: Date(low=dt.datetime(2020, 1, 1), high=HIGH), "without a time"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            make()
+
+
+def test_a_draft_leaves_out_what_it_cannot_describe() -> None:
+    """And says nothing of the values in it."""
+    sql = "SELECT 9007199254740995 AS id, 3 AS level UNION ALL SELECT 123, 4"
+    relation: Any = duckdb.sql(sql)
+    draft = exact_draft(relation)
+    assert list(draft.columns) == ["level"]
 
 
 def test_a_schema_needs_columns() -> None:

@@ -6,14 +6,15 @@ What it says (the categories, the bounds) is private until a person has replaced
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from juncture.data.duck import exact_relation
+from juncture.data.duck import exact_relation, without_values
 from juncture.data.encoding import DuckDialect
-from juncture.errors import InvalidInput
+from juncture.errors import InvalidInput, UnreadableFile
 from juncture.schema import (
     Boolean,
     Categorical,
@@ -33,12 +34,19 @@ _NAME = DuckDialect().name
 
 def exact_draft(table: str | Path | duckdb.DuckDBPyRelation) -> Schema:
     """A draft for every column that can be described; free text is left out."""
-    relation = exact_relation(table, typed=True)
+    try:
+        return _drafted(exact_relation(table, typed=True))
+    except duckdb.Error as error:
+        raise UnreadableFile(without_values(error)) from None
+
+
+def _drafted(relation: duckdb.DuckDBPyRelation) -> Schema:
     columns = {}
     for name, kind in zip(relation.columns, map(str, relation.dtypes), strict=True):
-        column = _column(relation, name, kind)
-        if column is not None:
-            columns[name] = column
+        with suppress(InvalidInput):  # what cannot be described is left out
+            column = _column(relation, name, kind)
+            if column is not None:
+                columns[name] = column
     if not columns:
         raise InvalidInput(
             "`table` must have a column that can be described; got none. Write the schema by hand."

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterable
 from functools import cached_property
@@ -37,9 +38,9 @@ _DIALECT = DuckDialect()
 _ARRAY_BITS = 18
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _READERS = {
-    ".csv": "read_csv({files}, header = true, skip = 0, quote = '\"', escape = '\"', "
-    "delim = '{delimiter}', all_varchar = {text})",
-    ".parquet": "read_parquet({files})",
+    ".csv": "read_csv({files}, header = true, skip = 0, quote = '\"', escape = '\"', comment = '', "
+    "delim = '{delimiter}', all_varchar = {text}, hive_partitioning = false)",
+    ".parquet": "read_parquet({files}, hive_partitioning = false)",
 }
 
 
@@ -68,13 +69,14 @@ class DuckDB:
     ) -> None:
         self.schema = schema
         self._name = f"juncture_codes_{uuid4().hex}"
+        self._lock = threading.Lock()
         spill = tempfile.mkdtemp(prefix="juncture-")
         weakref.finalize(self, shutil.rmtree, spill, ignore_errors=True)
         try:
             self._relation = exact_relation(table, memory_limit=memory_limit, spill=spill)
             self._encode(self._relation)
         except duckdb.Error as error:
-            raise UnreadableFile(_without_values(error)) from None
+            raise UnreadableFile(without_values(error)) from None
         self._refuse_errors()
 
     @property
@@ -90,7 +92,7 @@ class DuckDB:
     @cached_property
     def exact_n_records(self) -> int:
         """See `Source.exact_n_records`."""
-        return int(self._exact_answers("SELECT COUNT(*) AS n FROM {codes}")["n"][0])
+        return int(self._exact_answers(f"SELECT COUNT(*) AS n FROM {self._name}")["n"][0])
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""
@@ -105,9 +107,12 @@ class DuckDB:
     def exact_codes(self) -> Memory:
         """All codes, brought into memory: for tables that fit."""
         listed = ", ".join(
-            f"{_DIALECT.name(name)} + ({MISSING}) AS {_DIALECT.name(name)}" for name in self.domain
+            f"CAST({_DIALECT.name(name)} AS INTEGER) + ({MISSING}) AS c{place}"
+            for place, name in enumerate(self.domain)
         )
-        return Memory(self.domain, self._exact_answers(f"SELECT {listed} FROM {{codes}}"))
+        found = self._exact_answers(f"SELECT {listed} FROM {self._name}")
+        columns = {name: found[f"c{place}"] for place, name in enumerate(self.domain)}
+        return Memory(self.domain, columns, is_public=self.is_public)
 
     def _encode(self, relation: duckdb.DuckDBPyRelation) -> None:
         """Make the temporary table; codes are shifted so that errors fit unsigned types too."""
@@ -128,7 +133,7 @@ class DuckDB:
         """
         names = list(self.domain)
         smallest = ", ".join(f"MIN({_DIALECT.name(n)}) AS c{i}" for i, n in enumerate(names))
-        found = self._exact_answers(f"SELECT {smallest} FROM {{codes}}")
+        found = self._exact_answers(f"SELECT {smallest} FROM {self._name}")
         suspects = [n for i, n in enumerate(names) if not np.ma.getmaskarray(found[f"c{i}"])[0]]
         suspects = [n for n in suspects if found[f"c{names.index(n)}"][0] < -MISSING]
         errors = dict.fromkeys(names, (0, 0))
@@ -138,7 +143,7 @@ class DuckDB:
                 f"COUNT(*) FILTER ({column} = {error - MISSING}) AS {alias}"
                 for error, alias in ((OUTSIDE, "o"), (MISSING, "m"))
             )
-            answer = self._exact_answers(f"SELECT {counts} FROM {{codes}}")
+            answer = self._exact_answers(f"SELECT {counts} FROM {self._name}")
             errors[name] = (int(answer["o"][0]), int(answer["m"][0]))
         refuse_errors(self.domain, errors)
 
@@ -146,19 +151,23 @@ class DuckDB:
         """The counts of one clique: only occupied cells come out of the engine."""
         names = [_DIALECT.name(name) for name in part]
         groups = f" GROUP BY {', '.join(names)}" if names else ""
-        listed = ", ".join([*names, "COUNT(*) AS juncture_count"])
-        found = self._exact_answers(f"SELECT {listed} FROM {{codes}}{groups}")
+        listed = ", ".join([*(f"{n} AS c{i}" for i, n in enumerate(names)), "COUNT(*) AS n"])
+        found = self._exact_answers(f"SELECT {listed} FROM {self._name}{groups}")
         table = np.zeros(part.shape)
-        cells = tuple(found[name].astype(np.int64) + MISSING for name in part)
-        table[cells] = found["juncture_count"] if part else found["juncture_count"][0]
+        cells = tuple(found[f"c{i}"].astype(np.int64) + MISSING for i in range(len(names)))
+        table[cells] = found["n"] if part else found["n"][0]
         return Factor(part, table)
 
     def _exact_answers(self, sql: str) -> dict[str, NDArray[Any]]:
-        answer: Any = self._relation.query("juncture_table", sql.format(codes=self._name))
+        with self._lock:  # a connection serves one question at a time
+            return self._answers(sql)
+
+    def _answers(self, sql: str) -> dict[str, NDArray[Any]]:
+        answer: Any = self._relation.query("juncture_table", sql)
         return dict(answer.fetchnumpy())
 
 
-def _without_values(error: duckdb.Error) -> str:
+def without_values(error: duckdb.Error) -> str:
     """What an engine's error says, without the values of the table that it may quote."""
     line = re.search(r"on Line: (\d+)", str(error))
     where = f" in line {line[1]}" if line else ""
@@ -188,10 +197,15 @@ def exact_relation(
     if not isinstance(table, str | Path):
         return connection.from_arrow(_arrow(table))
     files = _files(Path(table))
-    listed = "[" + ", ".join(_DIALECT.text(str(file)) for file in files) + "]"
+    listed = "[" + ", ".join(_DIALECT.text(_literally(file)) for file in files) + "]"
     suffix = files[0].suffix.lower()
     options = {"delimiter": _delimiter(files[0]) if suffix == ".csv" else "", "text": not typed}
     return connection.sql(f"SELECT * FROM {_READERS[suffix].format(files=listed, **options)}")
+
+
+def _literally(file: Path) -> str:
+    """A path of which DuckDB takes no character for a pattern."""
+    return re.sub(r"([\[*?])", r"[\1]", str(file))
 
 
 def _delimiter(file: Path) -> str:
@@ -210,10 +224,17 @@ def _arrow(table: ArrowTable) -> pa.Table:
     return pa.table(table)
 
 
+def _is_hidden(path: Path) -> bool:
+    """Whether a file, or a folder on the way to it, is one that programs keep for themselves."""
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
 def _files(path: Path) -> list[Path]:
     """A file itself, or all files of a folder, of one kind that can be read."""
-    found = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-    found = [p for p in found if not p.name.startswith((".", "_"))]
+    found = [path]
+    if path.is_dir():
+        inside = sorted(p for p in path.rglob("*") if p.is_file())
+        found = [p for p in inside if not _is_hidden(p.relative_to(path))]
     if not found or not all(p.exists() for p in found):
         raise UnreadableFile(
             f"`table` must be an existing file or a folder with files; got {path}. Check the name."

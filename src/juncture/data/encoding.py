@@ -119,7 +119,8 @@ def _code(name: str, column: Column, dialect: Dialect, whole: bool) -> str:
         index = _whole(column, raw)
     else:
         index = _index(column, raw, dialect)
-    if isinstance(column, Number) and not whole:
+    texts = isinstance(column, Categorical) and isinstance(column.values[0], str)
+    if not (whole or texts or isinstance(column, Date)):
         absent += f" OR isnan({_number(raw)})"
     outside = OUTSIDE if column.outside_code is None else column.outside_code
     missing = MISSING if column.missing_code is None else column.missing_code
@@ -133,7 +134,8 @@ def _index(column: Column, raw: str, dialect: Dialect) -> str:
         case Categorical():
             return _category(column, raw, dialect)
         case Boolean():
-            return f"CAST(TRY_CAST({raw} AS BOOLEAN) AS INTEGER)"
+            known = f"COALESCE({_number(raw)} IN (0, 1), TRUE)"  # a number must be one of these
+            return f"CASE WHEN {known} THEN CAST(TRY_CAST({raw} AS BOOLEAN) AS INTEGER) END"
         case Integer():
             return _integer(column, _number(raw))
         case Number():
@@ -163,7 +165,7 @@ def _category(column: Categorical, raw: str, dialect: Dialect) -> str:
 
 
 def _whole(column: Integer, value: str) -> str:
-    place = f"({value} - {column.low})"
+    place = f"(CAST({value} AS BIGINT) - ({column.low}))"
     place = place if column.width == 1 else f"floor({place} / {column.width})"
     inside = f"{value} BETWEEN {column.low} AND {column.high}"
     return f"CASE WHEN {inside} THEN CAST({place} AS INTEGER) END"

@@ -53,10 +53,10 @@ class _Part(NamedTuple):
 class Memory:
     """Codes in memory, a column for each attribute, over a domain that is public knowledge."""
 
-    is_public = True
-
-    def __init__(self, domain: Domain, columns: Mapping[str, ArrayLike]) -> None:
-        self.domain = domain
+    def __init__(
+        self, domain: Domain, columns: Mapping[str, ArrayLike], *, is_public: bool = True
+    ) -> None:
+        self.domain, self.is_public = domain, is_public
         checked = [_checked(name, columns, size) for name, size in domain.items()]
         lengths = {len(column) for column in checked}
         if len(lengths) > 1:

@@ -5,9 +5,12 @@ An optional part: it needs pyspark (the extra `spark`) and an existing session.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import numpy as np
 
@@ -37,9 +40,12 @@ class Spark:
         integers = {name for name, kind in kinds.items() if kind in _INTEGERS}
         codes = code_expressions(schema, _DIALECT, integers)
         # The encoded columns are kept by the engine, in memory or on its disks.
+        # A column of our own keeps it from being taken for an older one over the same files.
         self._codes = frame.selectExpr(
-            *(f"{code} AS {_DIALECT.name(name)}" for name, code in codes.items())
+            *(f"{code} AS {_DIALECT.name(name)}" for name, code in codes.items()),
+            f"'{uuid4().hex}' AS {_DIALECT.name(f'juncture {uuid4().hex}')}",
         ).persist()
+        weakref.finalize(self, _let_go, self._codes)
         refuse_errors(schema.domain, self._exact_errors())
 
     @property
@@ -89,3 +95,9 @@ class Spark:
             name: (int(row[f"e{place}_o"]), int(row[f"e{place}_m"]))
             for place, name in enumerate(self.domain)
         }
+
+
+def _let_go(frame: DataFrame) -> None:
+    """Free what the engine keeps, unless the session has ended before."""
+    with suppress(Exception):
+        frame.unpersist()

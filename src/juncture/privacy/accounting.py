@@ -7,9 +7,11 @@ tables. zCDP with rho: the Renyi divergence of order a is at most rho * a, for e
 Composition. Epsilons add up; so do rhos. An event of pure epsilon has rho at most epsilon^2 / 2
 (Bun and Steinke 2016); selection by the exponential mechanism, whose privacy loss lies in a range
 of width epsilon, at most epsilon^2 / 8 (Cesar and Rogers 2021). For (epsilon, delta) two bounds
-hold, and the smaller counts: the conversion from zCDP (Canonne, Kamath and Steinke 2020), and,
-when all events are pure, the composition of as many randomised responses, which is the worst that
-pure events can be (Kairouz, Oh and Viswanath 2015), computed by dp-accounting.
+hold, and the smaller counts: the conversion from zCDP (Canonne, Kamath and Steinke 2020) and the
+sum of pure epsilons. Both hold however events are chosen in the light of those before, as whoever
+holds a curator may. The composition of as many randomised responses, the worst that pure events can
+be (Kairouz, Oh and Viswanath 2015; privacy-loss distributions by dp-accounting), is tighter, but
+only for costs that are fixed beforehand: it is for planning (`planned_epsilon`), not for budgets.
 """
 
 from __future__ import annotations
@@ -127,8 +129,15 @@ def composed_epsilon(costs: Sequence[Cost], delta: float) -> float:
     bounds = [epsilon_of_rho(math.fsum(cost.rho for cost in costs), delta)]
     if all(math.isfinite(cost.epsilon) for cost in costs):
         bounds.append(math.fsum(cost.epsilon for cost in costs))
-        bounds.append(_randomised_responses([cost.epsilon for cost in costs], delta))
     return min(bounds)
+
+
+def planned_epsilon(costs: Sequence[Cost], delta: float) -> float:
+    """The epsilon of events whose costs are all fixed before the first of them."""
+    bound = composed_epsilon(costs, delta)
+    if not costs or not all(math.isfinite(cost.epsilon) for cost in costs):
+        return bound
+    return min(bound, _randomised_responses([cost.epsilon for cost in costs], delta))
 
 
 def _randomised_responses(epsilons: Sequence[float], delta: float) -> float:

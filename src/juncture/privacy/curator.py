@@ -37,9 +37,14 @@ from juncture.query import Kron, Operator, Query, Scaled, Stack, bind
 Integers = NDArray[np.int64]
 # Noise of less than this, in units of the lattice, is stated as this.
 _LEAST_STDDEV = 1e-6
-# Scores are rounded to multiples of this; that, and their own rounding errors, change a score by
-# no more than two units between neighbouring tables.
-_SCORE_PLACES, _SCORE_SLACK = 20, 2
+# What scores are made of is rounded to multiples of 2 to the minus this, and bounded, so that sums
+# below the limit of a score are exact in doubles; scores beyond it count as the limit.
+_SCORE_PLACES = 20
+_MOST_GIVEN, _MOST_SCORE = 2.0**30, 2.0**31
+# The largest scale of noise, in units of the lattice, that the samplers' integers hold.
+_MOST_SCALE = 2.0**54
+_MOST_ATTRIBUTES = 32
+_MOST_PRICE = 1e100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +60,9 @@ class Request:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clique", names_of(self.clique))
-        _one_price(self.epsilon, self.rho)
+        epsilon, rho = _one_price(self.epsilon, self.rho)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "rho", rho)
 
 
 @dataclass(frozen=True)
@@ -131,7 +138,7 @@ class Door(ABC):
         The measurement states the noise that was really used, and the query that was really
         asked: entries that are not short binary fractions are rounded to such.
         """
-        request = Request(clique=tuple(clique), query=query, epsilon=epsilon, rho=rho)
+        request = Request(clique=names_of(clique), query=query, epsilon=epsilon, rho=rho)
         return self.measure_all([request])[0]
 
     def measure_all(self, requests: Sequence[Request]) -> list[Measurement]:
@@ -158,14 +165,16 @@ class Door(ABC):
         does not depend on the data. One record more or less moves it by at most 1, a replaced
         record by at most 2 (one cell down, one up): by the triangle inequality.
         """
-        cliques = list(answers)
-        given = [self._answer(clique, answers[clique]) for clique in cliques]
+        cliques = [names_of(clique) for clique in answers]
+        given = [
+            self._answer(c, answer) for c, answer in zip(cliques, answers.values(), strict=True)
+        ]
         sensitivity = 1.0 if self.neighbours is Neighbours.ADD_OR_REMOVE else 2.0
-        less = [0.0 if penalties is None else float(penalties[clique]) for clique in cliques]
+        less = _given([0.0 if penalties is None else penalties[clique] for clique in answers])
         what = f"one of {len(cliques)} marginals, far from its answer"
         self._pay_selection(what, len(cliques), epsilon, rho)
         pairs = zip(self._source.exact_counts(cliques), given, less, strict=True)
-        scores = [float(np.abs(f.values - answer).sum()) - p for f, answer, p in pairs]
+        scores = [_total(np.abs(f.values - answer)) - p for f, answer, p in pairs]
         return cliques[self._chosen(scores, sensitivity, epsilon, rho)]
 
     def select_by_query_error(
@@ -182,20 +191,24 @@ class Door(ABC):
         between its true and its given answer. One record more, less or replaced moves a counting
         query, and so the score, by at most 1.
         """
-        given = np.asarray(answers, dtype=np.float64).reshape(-1)
-        rows = [self._counting_row(clique, row) for clique, row in clique_queries]
-        if len(rows) != len(given) or not np.isfinite(given).all():
+        given = _given(answers)
+        cliques = [names_of(clique) for clique, _ in clique_queries]
+        rows = [
+            self._counting_row(clique, row)
+            for clique, (_, row) in zip(cliques, clique_queries, strict=True)
+        ]
+        if len(rows) != len(given):
             raise InvalidInput(
                 f"`answers` must be a finite number for each of the {len(rows)} queries; got "
                 f"{len(given)}. Answer every query."
             )
         what = f"one of {len(rows)} queries, far from its answer"
         self._pay_selection(what, len(rows), epsilon, rho)
-        distinct = list(dict.fromkeys(clique for clique, _ in clique_queries))
+        distinct = list(dict.fromkeys(cliques))
         tables = dict(zip(distinct, self._source.exact_counts(distinct), strict=True))
         scores = [
-            abs(float((tables[clique].values * row).sum()) - answer)
-            for (clique, _), row, answer in zip(clique_queries, rows, given, strict=True)
+            abs(_total(tables[clique].values * row) - answer)
+            for clique, row, answer in zip(cliques, rows, given, strict=True)
         ]
         return self._chosen(scores, 1.0, epsilon, rho)
 
@@ -214,11 +227,10 @@ class Door(ABC):
         query, and so the score, by at most 1.
         """
         operators = [self._counting_operator(clique, query) for clique, query in tasks]
-        given = [np.asarray(answer, dtype=np.float64).reshape(-1) for answer in answers]
+        given = [_given(answer) for answer in answers]
         pairs = list(zip(operators, given, strict=False))
         sound = len(operators) == len(given) and all(
-            len(answer) == operator.n_rows and np.isfinite(answer).all()
-            for operator, answer in pairs
+            len(answer) == operator.n_rows for operator, answer in pairs
         )
         if not sound:
             raise InvalidInput(
@@ -227,7 +239,7 @@ class Door(ABC):
             )
         n_rows = sum(operator.n_rows for operator in operators)
         self._pay_selection(f"one of {n_rows} queries, far from its answer", n_rows, epsilon, rho)
-        tables = self._source.exact_counts([clique for clique, _ in tasks])
+        tables = self._source.exact_counts([names_of(clique) for clique, _ in tasks])
         scores = [
             np.abs(operator.apply(table.values) - answer)
             for (operator, answer), table in zip(pairs, tables, strict=True)
@@ -262,7 +274,10 @@ class Door(ABC):
         what = f"one of {len(cliques)} dependences"
         self._pay_selection(what, len(cliques), epsilon, rho)
         scores = [_dependence(table, n_records) for table in self._source.exact_counts(cliques)]
-        return self._chosen(scores, 3.0, epsilon, rho)
+        # These scores have fractions: their rounding errors are covered by a larger sensitivity.
+        cells = max(self.domain.size_of(clique) for clique in cliques)
+        rounding = 4.0 * max(1, n_records) * cells * 2.0**-52
+        return self._chosen(scores, 3.0 + 2.0**-_SCORE_PLACES + rounding, epsilon, rho)
 
     def _counting_operator(self, clique: Clique, query: Query) -> Operator:
         blocks = query.blocks.values() if isinstance(query, Kron) else [query]
@@ -275,28 +290,40 @@ class Door(ABC):
 
     def _counting_row(self, clique: Clique, row: ArrayLike) -> NDArray[np.float64]:
         table = np.asarray(row, dtype=np.float64)
-        shape = self.domain.project(clique).shape
+        shape = self._table_domain(clique).shape
         if table.shape != shape or not ((table >= 0) & (table <= 1)).all():
             raise InvalidInput(
                 f"`clique_queries` must be tables of numbers from 0 to 1 with their clique's shape "
                 f"{shape}; got shape {table.shape}. Divide a query by its largest entry."
             )
-        return table
+        return _rounded(table)
 
-    def _answer(self, clique: Clique, answer: ArrayLike) -> NDArray[np.float64]:
-        part = self.domain.project(clique)
-        table = np.asarray(answer.values if isinstance(answer, Factor) else answer, np.float64)
+    def _answer(self, clique: Clique, answer: ArrayLike | Factor) -> NDArray[np.float64]:
+        part = self._table_domain(clique)
+        if isinstance(answer, Factor):
+            answer = answer.transpose(part).values
+        table = np.asarray(answer, dtype=np.float64)
         if table.size != part.size or not np.isfinite(table).all():
             raise InvalidInput(
                 f"`answers` must be {part.size} finite numbers for {part.attributes}; got "
                 f"{table.size}. Project the model on the clique."
             )
-        return table.reshape(part.shape)
+        return _given(table).reshape(part.shape)
+
+    def _table_domain(self, clique: Clique) -> Domain:
+        """The domain of a clique whose table can be made."""
+        part = self.domain.project(clique)
+        if len(part) > _MOST_ATTRIBUTES:
+            raise InvalidInput(
+                f"`clique` must have at most {_MOST_ATTRIBUTES} attributes; got {len(part)}. "
+                "Measure smaller cliques."
+            )
+        return part
 
     def _pay_selection(
         self, what: str, n_candidates: int, epsilon: float | None, rho: float | None
     ) -> None:
-        _one_price(epsilon, rho)
+        epsilon, rho = _one_price(epsilon, rho)
         if n_candidates == 0:
             raise InvalidInput("`candidates` must not be empty; got none. Give at least one.")
         # The exponential mechanism at rho has the pure epsilon sqrt(8 rho) as well.
@@ -311,12 +338,13 @@ class Door(ABC):
         epsilon: float | None,
         rho: float | None,
     ) -> int:
-        units = np.round(np.asarray(scores) * 2.0**_SCORE_PLACES).astype(np.int64)
-        slack = math.ceil(sensitivity * 2**_SCORE_PLACES) + _SCORE_SLACK
-        return self._select(units, slack, epsilon, rho)
+        bounded = np.clip(np.asarray(scores, dtype=np.float64), -_MOST_SCORE, _MOST_SCORE)
+        units = np.round(bounded * 2.0**_SCORE_PLACES).astype(np.int64)
+        epsilon, rho = _one_price(epsilon, rho)
+        return self._select(units, math.ceil(sensitivity * 2**_SCORE_PLACES), epsilon, rho)
 
     def _prepared(self, request: Request) -> _Prepared:
-        part = self.domain.project(request.clique)
+        part = self._table_domain(request.clique)
         query, places = on_lattice(request.query or Identity(), part)
         operator = bind(query, part)
         if request.epsilon is not None:
@@ -327,19 +355,21 @@ class Door(ABC):
             kind, cost = Noise.GAUSSIAN, Cost.concentrated(request.rho or 0.0)
             units = l2_sensitivity(operator, self.neighbours) * 2.0**places
             scale = gaussian_stddev(units, request.rho or 0.0)
+        if scale > _MOST_SCALE:
+            raise InvalidInput(
+                f"`epsilon` or `rho` must buy noise of a scale below {_MOST_SCALE:g} units; got "
+                f"{scale:g}. Pay more, or divide the query by a power of two."
+            )
         parameters = {"scale": scale * 2.0**-places, "answers": operator.n_rows}
         what = f"{_words(query)} of {', '.join(part) or 'all records'}"
         event = Event(what, f"discrete {kind}", cost, parameters)
         return _Prepared(request.clique, query, operator, places, kind, scale, event)
 
     def _released(self, each: _Prepared, table: Factor) -> Measurement:
-        answers = each.operator.apply(table.values)
-        if np.abs(answers).max(initial=0.0) >= MOST:
-            raise InvalidInput(
-                f"`query` must have answers below {MOST:g} to be exact; got larger ones. "
-                "Divide its entries by a power of two."
-            )
-        units = np.round(answers * 2.0**each.places).astype(np.int64)
+        # Beyond what doubles hold exactly, answers count as the limit: nothing is said of them.
+        # Cutting both of two neighbouring answers at a limit does not move them apart.
+        answers = each.operator.apply(table.values) * 2.0**each.places
+        units = np.round(np.clip(answers, -MOST, MOST)).astype(np.int64)
         noisy = self._add_noise(units, each.kind, each.scale)
         return Measurement(
             each.clique,
@@ -378,8 +408,7 @@ class Curator(Door):
 def discrete_stddev(kind: Noise, scale: float) -> float:
     """The standard deviation of discrete noise with that scale."""
     if kind is Noise.LAPLACE:
-        decay = math.exp(-1.0 / scale)
-        return math.sqrt(2.0 * decay) / (1.0 - decay)
+        return math.sqrt(2.0 * math.exp(-1.0 / scale)) / -math.expm1(-1.0 / scale)
     if scale > 10.0:  # the difference from the continuous one is below any double's precision
         return scale
     numbers = np.arange(-200, 201)
@@ -401,15 +430,45 @@ def _in_units(sensitivity: float, places: int) -> float:
     return float(nearest if abs(units - nearest) <= 1e-6 else math.ceil(units))
 
 
-def _one_price(epsilon: float | None, rho: float | None) -> None:
+def _one_price(epsilon: float | None, rho: float | None) -> tuple[float | None, float | None]:
+    """Both prices as plain numbers, one of them none."""
     if (epsilon is None) == (rho is None):
         raise InvalidInput(
             "`epsilon` or `rho` must be given, and only one of them; got "
             f"{epsilon!r} and {rho!r}. Pay in pure epsilon or in zCDP."
         )
-    price = epsilon if rho is None else rho
-    if price is None or not (math.isfinite(price) and price > 0):
-        raise InvalidInput(f"`epsilon` or `rho` must be positive; got {price}. Pay something.")
+    given = epsilon if rho is None else rho
+    try:
+        price = float(given)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        price = math.nan
+    if not (math.isfinite(price) and 0.0 < price < _MOST_PRICE):
+        raise InvalidInput(
+            f"`epsilon` or `rho` must be a positive number below {_MOST_PRICE:g}; got {given!r}. "
+            "Pay something."
+        )
+    return (price, None) if rho is None else (None, price)
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiples of the scores' unit."""
+    return np.asarray(np.round(values * 2.0**_SCORE_PLACES) * 2.0**-_SCORE_PLACES)
+
+
+def _given(values: ArrayLike) -> NDArray[np.float64]:
+    """Numbers that a caller gives for scores: finite, bounded and rounded."""
+    numbers = np.asarray(values, dtype=np.float64).reshape(-1)
+    if not (np.abs(numbers) <= _MOST_GIVEN).all():
+        raise InvalidInput(
+            f"`answers` and `penalties` must be finite numbers of at most {_MOST_GIVEN:g}; got "
+            "others. Give counts."
+        )
+    return _rounded(numbers)
+
+
+def _total(values: NDArray[np.float64]) -> float:
+    """A sum of multiples of the scores' unit: exact below the limit of a score."""
+    return float(values.sum())
 
 
 def _words(query: Query) -> str:

@@ -30,8 +30,9 @@ from juncture.query import Kron, Query, Scaled, Stack
 
 BITS = 24
 """The most binary places after the point of an answer."""
-MOST = 2.0 ** (53 - BITS)
-"""Answers must stay below this to be exact."""
+MOST = 2.0**52
+"""Answers beyond this, in units of the lattice, count as this: up to there they are exact."""
+_LEAST_BITS = 3
 
 COUNTING = (Identity, Total, Prefix, AllRanges, Subset, Buckets)
 """Blocks of zeros and ones."""
@@ -45,6 +46,11 @@ def on_lattice(query: Query, domain: Domain) -> tuple[Query, int]:
         case Kron():
             rough = [n for n, b in query.blocks.items() if _places(b, domain[n], BITS) > 0]
             each = BITS // max(1, len(rough))
+            if each < _LEAST_BITS:
+                raise InvalidInput(
+                    f"`query` must have fractions on at most {BITS // _LEAST_BITS} attributes; got "
+                    f"them on {len(rough)}. Use whole entries on the others."
+                )
             pairs = {n: _rounded(b, domain[n], each) for n, b in query.blocks.items()}
             return Kron({n: b for n, (b, _) in pairs.items()}), sum(p for _, p in pairs.values())
         case Stack():

@@ -92,7 +92,7 @@ class Ledger:
     def spend(self, *events: Event) -> None:
         """Record events durably, all of them, or refuse them and leave no trace."""
         with self._locked() as file:
-            content = self._content(file)
+            content = self._content(file, repair=True)
             costs, lines = [_cost(line) for line in content[1:]], list[bytes]()
             for event in events:
                 costs.append(event.cost)
@@ -135,24 +135,39 @@ class Ledger:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file
 
-    def _content(self, file: BinaryIO) -> list[dict[str, Any]]:
-        """All lines; a torn last one is taken away."""
+    def _content(self, file: BinaryIO, *, repair: bool = False) -> list[dict[str, Any]]:
+        """All lines. A torn last one does not count; before spending it is taken away."""
         file.seek(0)
         raw = file.read()
         whole = raw[: raw.rfind(b"\n") + 1]
-        if len(whole) < len(raw):
+        tail = raw[len(whole) :]
+        if tail and _is_whole(tail):
+            # An editor has cut the end of the line off: the event stands.
+            whole += tail + b"\n"
+            if repair:
+                file.seek(0, os.SEEK_END)
+                file.write(b"\n")
+        elif tail:
             warnings.warn(
                 f"The last line of {self.path} was torn: a process died while it wrote it, before "
-                "any noise was drawn. The line is taken away.",
+                "any noise was drawn. The line does not count.",
                 stacklevel=4,
             )
-            file.truncate(len(whole))
-            file.flush()
-            os.fsync(file.fileno())
+            if repair:
+                file.truncate(len(whole))
+                file.flush()
+                os.fsync(file.fileno())
         lines = whole.splitlines()
         content = [_parsed(self.path, place, line) for place, line in enumerate(lines)]
         _check(self.path, content)
         return content
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 def _check(path: Path, content: list[dict[str, Any]]) -> None:
@@ -167,12 +182,26 @@ def _check(path: Path, content: list[dict[str, Any]]) -> None:
             f"`path` must be a ledger of version {VERSION}; got version "
             f"{content[0].get('version')!r} in {path}. Install the Juncture that wrote it."
         )
+    budget, costs = _budget(path, content[0]), list[Cost]()
     for place, line in enumerate(content[1:], start=1):
-        if line.get("event") != place or _cost_or_none(line) is None:
+        cost = _cost_or_none(line)
+        if line.get("event") != place or cost is None:
             raise UnreadableFile(
                 f"`path` must be a ledger that nobody has altered; got {path}, whose line "
                 f"{place + 1} is no event {place}. Restore it from a copy."
             )
+        costs.append(cost)
+    if costs and not _same(content[-1].get("total"), budget.spent(costs)):
+        raise UnreadableFile(
+            f"`path` must be a ledger that nobody has altered; got {path}, whose last total is not "
+            "that of its events. Restore it from a copy."
+        )
+
+
+def _same(stated: object, total: float) -> bool:
+    if stated is None:
+        return not math.isfinite(total)
+    return isinstance(stated, int | float) and math.isclose(stated, total, rel_tol=1e-9)
 
 
 def _parsed(path: Path, place: int, line: bytes) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class SimulatedCurator(Door):
     def _add_noise(self, values: Integers, kind: Noise, scale: float) -> Integers:
         if kind is Noise.LAPLACE:
             # A discrete Laplace variable is the difference of two geometric ones.
-            stop = 1.0 - math.exp(-1.0 / scale)
+            stop = -math.expm1(-1.0 / scale)
             drawn = self._rng.geometric(stop, (2, len(values)))
             return np.asarray(values + drawn[0] - drawn[1], dtype=np.int64)
         drawn_normal = np.round(self._rng.normal(0.0, scale, len(values)))
