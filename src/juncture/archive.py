@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
 
 from juncture.errors import UnreadableFile
 from juncture.layout import Vector
+from juncture.whole_file import replacing
 
 Document = dict[str, Any]
 
@@ -37,22 +35,11 @@ def write(path: Path, document: Mapping[str, Any], arrays: Sequence[Vector]) -> 
     raw = [np.ascontiguousarray(array, dtype=_NUMBER).tobytes() for array in arrays]
     listed = [{"length": len(part) // 8, "sha256": _digest(part)} for part in raw]
     text = json.dumps({**document, "arrays": listed}, allow_nan=False, indent=1).encode()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr(_entry(_DOCUMENT), text)
-                archive.writestr(_entry(_CHECKSUM), _digest(text))
-                for place, part in enumerate(raw):
-                    archive.writestr(_entry(_array_name(place)), part)
-            file.flush()
-            os.fsync(file.fileno())
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(file.name).unlink()
-            raise
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(_entry(_DOCUMENT), text)
+        archive.writestr(_entry(_CHECKSUM), _digest(text))
+        for place, part in enumerate(raw):
+            archive.writestr(_entry(_array_name(place)), part)
 
 
 def read(path: Path) -> tuple[Document, list[Vector]]:

@@ -15,7 +15,7 @@ from juncture.domain import Clique, Domain
 from juncture.errors import InvalidInput
 from juncture.factor import Factor
 from juncture.layout import Layout, Vector
-from juncture.loss import CustomLoss, FitLoss, Function, Kind, Loss
+from juncture.loss import CustomLoss, FitLoss, Function, Kind
 from juncture.measurement import Measurement
 from juncture.model import Model
 from juncture.oracles.propagation import Propagation
@@ -78,7 +78,7 @@ class Estimate:
     statistics: Statistics
 
 
-def estimate(
+def estimate(  # noqa: PLR0913
     domain: Domain,
     measurements: Iterable[Measurement],
     *,
@@ -87,6 +87,7 @@ def estimate(
     solver: Solver | None = None,
     constraints: Constraints = _NO_CONSTRAINTS,
     start: Model | None = None,
+    cliques: Iterable[Clique] = (),
     max_steps: int = 5000,
     tolerance: float = 2e-3,
     callback: Callback | None = None,
@@ -101,6 +102,7 @@ def estimate(
       then the proximal one. `Relay(Accelerated(), Proximal())` gives a tight certificate.
     - `constraints`: for some cliques, a table that is true where a cell is impossible.
     - `start`: a model to begin from, of whatever structure.
+    - `cliques`: more cliques for the model; a `loss` that is a function gets their marginals too.
     - `max_steps`: oracle calls. The fit ends earlier when the certified gap, or the solver's
       latest progress, is below `tolerance` times the loss.
     - `callback`: called with the statistics so far each time the solver has a point to show.
@@ -115,22 +117,22 @@ def estimate(
             f"`tolerance` must not be negative; got {tolerance}. It is a share of the loss: 0.002 "
             "stops when the certified gap or the last progress is below 0.2 percent."
         )
-    if not given:
+    more = [tuple(clique) for clique in cliques]
+    if not given and not (more and callable(loss) and total is not None):
         raise InvalidInput("`measurements` must not be empty; got none. Measure something first.")
-    cliques = [*(m.clique for m in given), *constraints, *(start.cliques if start else ())]
-    oracle = Propagation(Plan.build(domain, cliques))
-    fit = _loss(oracle.layout, given, loss)
+    asked = [*(m.clique for m in given), *more]
+    whole = [*asked, *constraints, *(start.cliques if start else ())]
+    oracle = Propagation(Plan.build(domain, whole))
+    fit = (
+        CustomLoss(oracle.layout, asked, loss)
+        if callable(loss)
+        else FitLoss(oracle.layout, given, loss)
+    )
     mass = max(1.0, estimate_total(domain, given).total) if total is None else total
     problem = Problem(oracle, fit, mass, Calls(max_steps))
     potentials = _started(oracle.layout, start) + _excluded(oracle.layout, constraints)
     chosen = solver or (Accelerated() if fit.smooth else Relay(Smoothed(), Proximal()))
     return _Fit(problem, chosen, tolerance, callback or _ignore).run(potentials)
-
-
-def _loss(layout: Layout, measurements: list[Measurement], loss: str | Function) -> Loss:
-    if callable(loss):
-        return CustomLoss(layout, [m.clique for m in measurements], loss)
-    return FitLoss(layout, measurements, loss)
 
 
 def _started(layout: Layout, start: Model | None) -> Vector:

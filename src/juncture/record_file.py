@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +12,7 @@ from pyarrow import parquet
 
 from juncture.codebook import Codebook, Value
 from juncture.sampling import Codes, Sampler
+from juncture.whole_file import replacing
 
 Callback = Callable[[int, int], None]
 """Called after each chunk with the records written so far and all that are asked for."""
@@ -32,23 +31,13 @@ def write_parquet(
     book = codebook or Codebook.plain(sampler.domain)
     columns = {name: _column(book[name].labels) for name in sampler.domain}
     schema = pa.schema([(name, column.kind) for name, column in columns.items()])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            with parquet.ParquetWriter(file, schema) as writer:
-                for first in range(0, n, chunk):
-                    codes = sampler.sample(min(chunk, n - first), key, first=first)
-                    pairs = zip(columns.values(), codes, strict=True)
-                    arrays = [column.array(part) for column, part in pairs]
-                    writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-                    callback(first + codes.shape[1], n)
-            file.flush()
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(file.name).unlink()
-            raise
+    with replacing(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        for first in range(0, n, chunk):
+            codes = sampler.sample(min(chunk, n - first), key, first=first)
+            pairs = zip(columns.values(), codes, strict=True)
+            arrays = [column.array(part) for column, part in pairs]
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            callback(first + codes.shape[1], n)
 
 
 class _Column(NamedTuple):

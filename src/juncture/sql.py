@@ -16,7 +16,6 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
-import sqlglot
 from sqlglot import exp
 
 from juncture.block import Block, Matrix
@@ -26,29 +25,25 @@ from juncture.errors import InvalidInput
 from juncture.layout import Vector
 from juncture.query import Kron
 from juncture.sql_scalar import Node, Value, evaluate, literal
-
-# The table that columns are given which are aliases of outputs.
-_ALIAS = "juncture_alias"
+from juncture.sql_tree import (
+    AGGREGATES,
+    ALIAS,
+    check_values,
+    columns_in,
+    conjuncts,
+    constants_in,
+    factors,
+    filters,
+    listed,
+    parsed,
+    refuse_aggregates,
+)
 
 Ask = Callable[[Kron], Vector]
 Key = tuple[Any, ...]
 
-_AGGREGATES = (exp.Count, exp.Sum, exp.Avg)
 # Groups with a smaller share of all records than this do not appear.
 _LEAST_SHARE = 1e-12
-_REFUSED = {
-    "joins": "Joins have no answer here: a model is one table.",
-    "with_": "WITH has no answer here: write one SELECT.",
-    "distinct": "DISTINCT has no answer here: a model has no records. GROUP BY the columns.",
-}
-_UNANSWERED: dict[type[Any], str] = {
-    exp.TableSample: "sample",
-    exp.Window: "window function",
-    exp.GroupingSets: "grouping sets",
-    exp.Rollup: "rollup",
-    exp.Cube: "cube",
-}
-_KNOWN = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
 
 
 @dataclass(frozen=True)
@@ -76,41 +71,12 @@ def _shown(value: object) -> str:
 def run(sql: str, domain: Domain, codebook: Codebook, total: float, ask: Ask) -> SqlAnswer:
     """The answer to a SELECT; `ask` answers factored queries."""
     try:
-        return _Select(_parsed(sql), domain, codebook, total, ask).answer()
+        return _Select(parsed(sql), domain, codebook, total, ask).answer()
     except RecursionError:
         raise InvalidInput(
             "`sql` must not be nested so deeply; got more levels than can be followed. "
             "Write long lists with IN."
         ) from None
-
-
-def _parsed(sql: str) -> exp.Select:  # noqa: C901
-    try:
-        (tree,) = sqlglot.parse(sql, read="duckdb")
-    except (sqlglot.errors.SqlglotError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "several statements"
-        raise InvalidInput(f"`sql` must be one SELECT; got an error: {reason}. Check it.") from None
-    if not isinstance(tree, exp.Select):
-        raise InvalidInput(
-            "`sql` must be one SELECT; got another kind of statement. A model only answers."
-        )
-    for part, value in tree.args.items():
-        if value and part not in _KNOWN:
-            reason = _REFUSED.get(part, "Leave that out.")
-            raise InvalidInput(f"`sql` must be about one table of counts; got {part}. {reason}")
-    for kind, words in _UNANSWERED.items():
-        if tree.find(kind):
-            raise InvalidInput(f"`sql` must have no {words}; got one. Leave it out.")
-    if any(query is not tree for query in tree.find_all(exp.Query)):
-        raise InvalidInput(
-            "`sql` must have no subquery; got one. Ask for its answer first, in a query of its own."
-        )
-    if tree.find(exp.Star) and any(isinstance(e, exp.Star) for e in tree.expressions):
-        raise InvalidInput(
-            "`sql` must ask for counts, sums or averages; got SELECT *. A model has no records of "
-            "its own: draw synthetic ones with sample()."
-        )
-    return tree
 
 
 class Piece(NamedTuple):
@@ -144,12 +110,12 @@ class _Select:
             e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)
         }
         self.outputs = [output.unalias() for output in tree.expressions]
-        self.groups = [self._resolved(node).unnest() for node in _listed(tree, "group")]
+        self.groups = [self._resolved(node).unnest() for node in listed(tree, "group")]
         where = tree.args.get("where")
-        self.conditions = tuple(_conjuncts(where.this)) if where else ()
+        self.conditions = tuple(conjuncts(where.this)) if where else ()
         for node in (*self.groups, *self.conditions):
-            _refuse_aggregates(node, "WHERE and GROUP BY", "SELECT or HAVING")
-        if not self.groups and not any(output.find(*_AGGREGATES) for output in self.outputs):
+            refuse_aggregates(node, "WHERE and GROUP BY", "SELECT or HAVING")
+        if not self.groups and not any(output.find(*AGGREGATES) for output in self.outputs):
             raise InvalidInput(
                 "`sql` must ask for counts, sums or averages; got records. A model has no records "
                 "of its own: add COUNT(*) and GROUP BY, or draw synthetic ones with sample()."
@@ -160,7 +126,7 @@ class _Select:
 
     def answer(self) -> SqlAnswer:
         """All rows: grouped, filtered, ordered and cut."""
-        having, order = self.tree.args.get("having"), _listed(self.tree, "order")
+        having, order = self.tree.args.get("having"), listed(self.tree, "order")
         condition = None if having is None else self.settled(having.this)
         ordered = [self.settled(self._resolved(each.this)) for each in order]
         outputs = [self.settled(output) for output in self.outputs]
@@ -199,7 +165,7 @@ class _Select:
 
         def mark(part: Node) -> Node:
             text = part.unnest().sql()
-            inside = part.find_ancestor(*_AGGREGATES, exp.Filter)
+            inside = part.find_ancestor(*AGGREGATES, exp.Filter)
             return exp.Placeholder(this=text) if text in texts and not inside else part
 
         return node.transform(mark)
@@ -211,14 +177,14 @@ class _Select:
 
         In ORDER BY an alias comes before an attribute of the same name, elsewhere after it.
         """
-        ordered = {id(each.this) for each in _listed(self.tree, "order")}
+        ordered = {id(each.this) for each in listed(self.tree, "order")}
         known = {name.lower() for name in self.domain}
         for column in list(self.tree.find_all(exp.Column)):
             lower = column.name.lower()
             first = id(column) in ordered and not column.table
             if lower in aliases and (first or lower not in known):
                 column.set("this", exp.to_identifier(lower, quoted=False))
-                column.set("table", exp.to_identifier(_ALIAS))
+                column.set("table", exp.to_identifier(ALIAS))
                 continue
             alike = [name for name in self.domain if name.lower() == lower]
             exact = column.name in self.domain or len(alike) != 1
@@ -235,13 +201,13 @@ class _Select:
                     "Name the column instead."
                 )
             return self.outputs[place - 1]
-        if isinstance(node, exp.Column) and node.table == _ALIAS:
+        if isinstance(node, exp.Column) and node.table == ALIAS:
             return self.aliases[node.name]
         return node
 
     def _columns(self, node: Node) -> set[str]:
         columns = node.find_all(exp.Column)
-        return {column.name for column in columns if column.table != _ALIAS}
+        return {column.name for column in columns if column.table != ALIAS}
 
     def _by_attribute(self, nodes: Iterable[Node], place: str) -> dict[str, list[Node]]:
         """Expressions by the one attribute that each is about."""
@@ -263,11 +229,11 @@ class _Select:
         """Every attribute of the query, cut at the numbers that it is compared with."""
         cuts: dict[str, set[float]] = {name: set() for name in self._columns(self.tree)}
         for node in self.tree.find_all(exp.Predicate):
-            if not node.find(*_AGGREGATES):
-                _check_values(node, self.codebook)
+            if not node.find(*AGGREGATES):
+                check_values(node, self.codebook)
                 for name in self._columns(node):
-                    cuts[name] |= set(_constants_in(node))
-        for condition in (*self.conditions, *self.groups, *_filters(self.tree)):
+                    cuts[name] |= set(constants_in(node))
+        for condition in (*self.conditions, *self.groups, *filters(self.tree)):
             self._check_intervals(condition)
         return {name: list(_cut(self.codebook[name], sorted(cuts[name]))) for name in cuts}
 
@@ -282,7 +248,7 @@ class _Select:
             compared = isinstance(around, exp.Binary | exp.Between) and isinstance(
                 around, exp.Predicate
             )
-            if intervals and not alone and not (compared and len(list(_columns_in(around))) == 1):
+            if intervals and not alone and not (compared and len(list(columns_in(around))) == 1):
                 raise InvalidInput(
                     f"`sql` must compare {column.name} as it is with constants; got {node.sql()}. "
                     "Its numbers come in intervals: solve the condition for the column."
@@ -378,7 +344,7 @@ class _Group:
             return self._keys[str(node.this)]
         if not isinstance(node, exp.Column):
             return self._aggregated(node)
-        if node.table == _ALIAS:
+        if node.table == ALIAS:
             return self.value(self._select.settled(self._select.aliases[node.name]))
         raise InvalidInput(
             f"`sql` must group by every column outside an aggregate; got {node.sql()}. "
@@ -388,92 +354,15 @@ class _Group:
     def _aggregated(self, node: Node) -> float | None:
         conditions, kind = self._select.conditions, node
         if isinstance(node, exp.Filter):
-            conditions, kind = (*conditions, *_conjuncts(node.expression.this)), node.this
-        factors = tuple(_factors(kind))
-        count = float(self._select.table(Aggregate(factors, conditions, True))[self._place])
+            conditions, kind = (*conditions, *conjuncts(node.expression.this)), node.this
+        added_up = tuple(factors(kind))
+        count = float(self._select.table(Aggregate(added_up, conditions, True))[self._place])
         if isinstance(kind, exp.Count):
             return count
         if count <= _LEAST_SHARE * self._select.total:
             return None
-        added = float(self._select.table(Aggregate(factors, conditions, False))[self._place])
+        added = float(self._select.table(Aggregate(added_up, conditions, False))[self._place])
         return added / count if isinstance(kind, exp.Avg) else added
-
-
-def _listed(tree: exp.Select, part: str) -> list[Any]:
-    node = tree.args.get(part)
-    return list(node.expressions) if node else []
-
-
-def _conjuncts(node: Node) -> list[Node]:
-    """The conditions that AND joins."""
-    plain = node.unnest()
-    return (
-        [*_conjuncts(plain.left), *_conjuncts(plain.right)]
-        if isinstance(plain, exp.And)
-        else [plain]
-    )
-
-
-def _factors(aggregate: Node) -> Iterator[Node]:
-    """The expressions whose product an aggregate adds up; none for COUNT(*)."""
-    inner = aggregate.this
-    if isinstance(inner, exp.Distinct):
-        raise InvalidInput(
-            f"`sql` must not count distinct values; got {aggregate.sql()}. A model gives every "
-            "possible value some weight."
-        )
-    if aggregate.expressions:
-        raise InvalidInput(
-            f"`sql` must have one expression in an aggregate; got {aggregate.sql()}. Use one."
-        )
-    if inner is None or isinstance(inner, exp.Star):
-        return
-    _refuse_aggregates(inner, "an aggregate", "arithmetic around it")
-    waiting = [inner]
-    while waiting:
-        node = waiting.pop().unnest()
-        if isinstance(node, exp.Mul):
-            waiting += [node.right, node.left]
-        else:
-            yield node
-
-
-def _refuse_aggregates(node: Node, place: str, better: str) -> None:
-    if node.find(*_AGGREGATES):
-        raise InvalidInput(
-            f"`sql` must have no aggregates in {place}; got {node.sql()}. Use {better}."
-        )
-
-
-def _constants_in(predicate: Node) -> Iterator[float]:
-    """The numbers that a comparison holds a column against."""
-    for side in predicate.iter_expressions():
-        if not side.find(exp.Column, exp.Query):
-            value = literal(side)
-            if isinstance(value, int | float):
-                yield float(value)
-
-
-def _columns_in(node: Node) -> Iterator[Node]:
-    yield from node.find_all(exp.Column)
-
-
-def _filters(tree: Node) -> Iterator[Node]:
-    """The conditions of FILTER, and those inside expressions that are added up."""
-    for node in tree.find_all(exp.Filter):
-        yield node.expression.this
-    for node in tree.find_all(exp.If, exp.Case):
-        yield from (part for part in node.find_all(exp.Predicate))
-
-
-def _check_values(node: Node, codebook: Codebook) -> None:
-    """A value that no code stands for is a slip, not an empty answer."""
-    if isinstance(node, exp.EQ | exp.NEQ | exp.In) and isinstance(node.this, exp.Column):
-        others = node.expressions if isinstance(node, exp.In) else [node.expression]
-        for other in others:
-            known = node.this.table != _ALIAS
-            if known and isinstance(other, exp.Literal | exp.Boolean | exp.Neg):
-                codebook[node.this.name].equal(literal(other))
 
 
 def _cut(coding: Coding, cuts: Sequence[float]) -> Iterator[Piece]:

@@ -7,12 +7,29 @@ most of the others for its size, and stay within a number of cells that counts q
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from juncture.domain import Clique, Domain
+from juncture.factor import Factor
 
 # Tables of so many cells stay in a processor's cache while they are counted.
 MOST_CELLS = 1 << 14
+
+
+def counted(
+    domain: Domain,
+    cliques: Iterable[Clique],
+    count: Callable[[Domain], Factor],
+    most_cells: int = MOST_CELLS,
+) -> list[Factor]:
+    """The counts of all cliques, axes in the order asked, by counting unions of them."""
+    asked = [domain.project(clique) for clique in cliques]
+    distinct = dict.fromkeys(domain.canonical(part) for part in asked)
+    tables: dict[Clique, Factor] = {}
+    for union, served in covering_unions(domain, distinct, most_cells):
+        whole = count(domain.project(union))
+        tables |= {clique: whole.project(clique) for clique in served}
+    return [tables[domain.canonical(part)].transpose(part) for part in asked]
 
 
 def covering_unions(

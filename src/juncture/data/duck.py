@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from juncture.data.cover import covering_unions
+from juncture.data.cover import counted
 from juncture.data.encoding import MISSING, OUTSIDE, DuckDialect, code_expressions
 from juncture.data.rules import refuse_absent, refuse_errors
 from juncture.data.source import Memory
@@ -96,13 +96,7 @@ class DuckDB:
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""
-        asked = [self.domain.project(clique) for clique in cliques]
-        tables: dict[Clique, Factor] = {}
-        distinct = dict.fromkeys(self.domain.canonical(part) for part in asked)
-        for union, served in covering_unions(self.domain, distinct):
-            whole = self._exact_table(self.domain.project(union))
-            tables |= {clique: whole.project(clique) for clique in served}
-        return [tables[self.domain.canonical(part)].transpose(part) for part in asked]
+        return counted(self.domain, cliques, self._exact_table)
 
     def exact_codes(self) -> Memory:
         """All codes, brought into memory: for tables that fit."""

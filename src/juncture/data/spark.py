@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from juncture.data.cover import covering_unions
+from juncture.data.cover import counted
 from juncture.data.encoding import MISSING, OUTSIDE, SparkDialect, code_expressions
 from juncture.data.rules import refuse_absent, refuse_errors
 from juncture.domain import Clique, Domain
@@ -65,13 +65,7 @@ class Spark:
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""
-        asked = [self.domain.project(clique) for clique in cliques]
-        distinct = dict.fromkeys(self.domain.canonical(part) for part in asked)
-        tables: dict[Clique, Factor] = {}
-        for union, served in covering_unions(self.domain, distinct, _MOST_CELLS):
-            whole = self._exact_table(self.domain.project(union))
-            tables |= {clique: whole.project(clique) for clique in served}
-        return [tables[self.domain.canonical(part)].transpose(part) for part in asked]
+        return counted(self.domain, cliques, self._exact_table, _MOST_CELLS)
 
     def _exact_table(self, part: Domain) -> Factor:
         """The counts of one clique: only occupied cells come out of the engine."""

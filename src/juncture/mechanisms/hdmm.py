@@ -10,14 +10,15 @@ import numpy as np
 
 from juncture.block import Block, Identity, Total
 from juncture.domain import Clique, Domain
-from juncture.errors import InvalidInput
 from juncture.estimation import estimate
 from juncture.factor import Factor
 from juncture.layout import Vector
 from juncture.measurement import Measurement
 from juncture.mechanisms.outcome import Outcome
+from juncture.mechanisms.price import price_of
 from juncture.mechanisms.strategy import TaskStrategy, optimise_task, shares
-from juncture.privacy.curator import Door, Request
+from juncture.privacy.curator import Door
+from juncture.privacy.request import Request
 from juncture.query import Kron
 from juncture.solvers.problem import Solver
 from juncture.solvers.stop_at_noise import StopAtNoise
@@ -79,22 +80,14 @@ class HDMM:
         )  # fmt: skip
 
     def _requests(self, strategies: list[TaskStrategy]) -> Iterator[Request]:
-        if (self.epsilon is None) == (self.rho is None):
-            raise InvalidInput(
-                "`epsilon` or `rho` must be given, and only one of them. Choose the noise."
-            )
+        price = price_of(self.epsilon, self.rho)
         errors = [strategy.error for strategy in strategies]
-        divided = shares(errors, equal=self.equal_shares, gaussian=self.rho is not None)
+        divided = shares(errors, equal=self.equal_shares, gaussian=price.gaussian)
         for strategy, share in zip(strategies, divided, strict=True):
             clique = strategy.task.clique
             query = Kron(dict(zip(clique, strategy.blocks, strict=True)))
             plain = all(isinstance(block, Identity) for block in strategy.blocks)
-            yield Request(
-                clique=clique,
-                query=None if plain else query,
-                epsilon=None if self.epsilon is None else self.epsilon * share,
-                rho=None if self.rho is None else self.rho * share,
-            )
+            yield Request(clique=clique, query=None if plain else query, **price.part(share))
 
 
 def _local_tables(domain: Domain, measurements: list[Measurement]) -> dict[Clique, Factor]:

@@ -18,6 +18,7 @@ from juncture.factor import Factor
 from juncture.measurement import Measurement
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.mechanisms.outcome import Outcome
+from juncture.mechanisms.price import Price, price_of
 from juncture.model import Model
 from juncture.plan import Plan
 from juncture.privacy.accounting import Neighbours
@@ -98,10 +99,7 @@ class MWEM:
         )
 
     def _check(self, workload: Workload) -> None:
-        if (self.epsilon is None) == (self.rho is None):
-            raise InvalidInput(
-                "`epsilon` or `rho` must be given, and only one of them. Choose the noise."
-            )
+        price_of(self.epsilon, self.rho)
         if not workload.tasks or (self.rounds is not None and self.rounds < 1):
             raise InvalidInput(
                 f"`workload` and `rounds` must not be empty; got {len(workload.tasks)} tasks and "
@@ -120,19 +118,17 @@ class MWEM:
         self, curator: Door
     ) -> tuple[tuple[dict[str, float], dict[str, float]], float, list[Measurement]]:
         """What choosing and measuring cost in each round, the total, and its measurement."""
-        kind = "epsilon" if self.rho is None else "rho"
-        whole = float(self.epsilon if self.rho is None else self.rho)  # type: ignore[arg-type]
+        whole = price_of(self.epsilon, self.rho)
         rounds = self.rounds or len(curator.domain)
         measured: list[Measurement] = []
         total = curator.public_n_records
         if total is None:
-            price = {kind: self.total_share * whole}
-            measured.append(curator.measure((), None, **price))
+            measured.append(curator.measure((), None, **whole.part(self.total_share)))
             total = max(1, round(float(measured[0].values[0])))
-            whole *= 1.0 - self.total_share
-        share = whole / rounds
+            whole = Price(whole.kind, whole.amount * (1.0 - self.total_share))
         fraction = self.measured_fraction
-        return ({kind: (1.0 - fraction) * share}, {kind: fraction * share}), float(total), measured
+        prices = (whole.part((1.0 - fraction) / rounds), whole.part(fraction / rounds))
+        return prices, float(total), measured
 
     def _chosen(
         self,

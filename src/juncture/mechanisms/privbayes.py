@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from juncture.domain import Clique, Domain
 from juncture.errors import InvalidInput
 from juncture.estimation import estimate
-from juncture.factor import Factor
-from juncture.layout import Vector
 from juncture.measurement import Measurement
+from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
-from juncture.privacy.curator import Door, Request
+from juncture.mechanisms.price import price_of
+from juncture.privacy.curator import Door
+from juncture.privacy.request import Request
 from juncture.solvers.problem import Solver
 from juncture.solvers.stop_at_noise import StopAtNoise
 from juncture.workload import Workload
@@ -76,8 +77,8 @@ class PrivBayes:
         statistics = {"network": [f"{c} | {', '.join(p)}" for c, p in network]}
         if self.estimation is Estimation.LOCAL:
             records = self._sampled(curator.domain, network, measurements, n_records)
-            weight = n_records / len(records[0])
-            sampled = _Sampled(curator.domain, records, weight)
+            columns = dict(zip(curator.domain, records, strict=True))
+            sampled = CountedRecords(curator.domain, columns, n_records / len(records[0]))
             return Outcome(
                 sampled.project, measurements=measurements, ledger=events, statistics=statistics
             )
@@ -91,10 +92,7 @@ class PrivBayes:
         )  # fmt: skip
 
     def _checked(self, curator: Door) -> int:
-        if (self.epsilon is None) == (self.rho is None):
-            raise InvalidInput(
-                "`epsilon` or `rho` must be given, and only one of them. Choose the noise."
-            )
+        price_of(self.epsilon, self.rho)
         if not 0.0 < self.structure_share < 1.0:
             raise InvalidInput(
                 f"`structure_share` must lie between 0 and 1; got {self.structure_share}. Try 0.3."
@@ -108,9 +106,7 @@ class PrivBayes:
         return n_records
 
     def _price(self, share: float) -> dict[str, float]:
-        if self.rho is not None:
-            return {"rho": self.rho * share}
-        return {"epsilon": (self.epsilon or 0.0) * share}
+        return price_of(self.epsilon, self.rho).part(share)
 
     def _network(self, curator: Door, n_records: int) -> list[Link]:
         """Attributes in an order in which parents come before children."""
@@ -167,19 +163,6 @@ class PrivBayes:
             drawn = (rng.random((n, 1)) * ends[:, -1:] >= ends).sum(axis=1)
             records[domain.positions[link.child]] = np.minimum(drawn, size - 1)
         return records
-
-
-class _Sampled:
-    """Counts of synthetic records, each standing for so many."""
-
-    def __init__(self, domain: Domain, records: NDArray[np.int64], weight: float) -> None:
-        self._domain, self._records, self._weight = domain, records, weight
-
-    def project(self, clique: Clique) -> Factor:
-        part = self._domain.project(clique)
-        counts: Vector = np.zeros(part.shape)
-        np.add.at(counts, tuple(self._records[self._domain.positions[name]] for name in part), 1.0)
-        return Factor(part, counts * self._weight)
 
 
 def maximal_parent_sets(domain: Domain, names: Clique, limit: float) -> list[Clique]:

@@ -8,6 +8,7 @@ drawn, and nothing else: it hands out no rows, no exact counts, and takes no see
 from __future__ import annotations
 
 import math
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from juncture.domain import Clique, Domain, names_of
 from juncture.errors import InvalidInput, NotPublic
 from juncture.factor import Factor
 from juncture.measurement import Measurement, Noise
-from juncture.privacy import noise
+from juncture.privacy import noise, score
 from juncture.privacy.accounting import (
     Cost,
     Neighbours,
@@ -32,37 +33,17 @@ from juncture.privacy.accounting import (
 )
 from juncture.privacy.lattice import COUNTING, MOST, on_lattice
 from juncture.privacy.ledger import Event, Ledger
-from juncture.query import Kron, Operator, Query, Scaled, Stack, bind
+from juncture.privacy.request import Request, one_price, words
+from juncture.query import Kron, Operator, Query, bind
 
 Integers = NDArray[np.int64]
 # Noise of less than this, in units of the lattice, is stated as this.
 _LEAST_STDDEV = 1e-6
-# What scores are made of is rounded to multiples of 2 to the minus this, and bounded, so that sums
-# below the limit of a score are exact in doubles; scores beyond it count as the limit.
-_SCORE_PLACES = 20
-_MOST_GIVEN, _MOST_SCORE = 2.0**30, 2.0**31
 # The largest scale of noise, in units of the lattice, that the samplers' integers hold.
 _MOST_SCALE = 2.0**54
 _MOST_ATTRIBUTES = 32
-_MOST_PRICE = 1e100
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """A question to a curator: a query on a clique, and what to pay for it."""
-
-    clique: Clique
-    query: Query | None = None
-    epsilon: float | None = None
-    """Pay in pure epsilon: Laplace noise."""
-    rho: float | None = None
-    """Pay in zCDP: Gaussian noise."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "clique", names_of(self.clique))
-        epsilon, rho = _one_price(self.epsilon, self.rho)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "rho", rho)
+_MOST_ROUNDS, _MOST_ETA = 100_000, 100.0
+_DRAW_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -170,11 +151,11 @@ class Door(ABC):
             self._answer(c, answer) for c, answer in zip(cliques, answers.values(), strict=True)
         ]
         sensitivity = 1.0 if self.neighbours is Neighbours.ADD_OR_REMOVE else 2.0
-        less = _given([0.0 if penalties is None else penalties[clique] for clique in answers])
+        less = score.given([0.0 if penalties is None else penalties[clique] for clique in answers])
         what = f"one of {len(cliques)} marginals, far from its answer"
         self._pay_selection(what, len(cliques), epsilon, rho)
         pairs = zip(self._source.exact_counts(cliques), given, less, strict=True)
-        scores = [_total(np.abs(f.values - answer)) - p for f, answer, p in pairs]
+        scores = [score.total(np.abs(f.values - answer)) - p for f, answer, p in pairs]
         return cliques[self._chosen(scores, sensitivity, epsilon, rho)]
 
     def select_by_query_error(
@@ -191,7 +172,7 @@ class Door(ABC):
         between its true and its given answer. One record more, less or replaced moves a counting
         query, and so the score, by at most 1.
         """
-        given = _given(answers)
+        given = score.given(answers)
         cliques = [names_of(clique) for clique, _ in clique_queries]
         rows = [
             self._counting_row(clique, row)
@@ -207,7 +188,7 @@ class Door(ABC):
         distinct = list(dict.fromkeys(cliques))
         tables = dict(zip(distinct, self._source.exact_counts(distinct), strict=True))
         scores = [
-            abs(_total(tables[clique].values * row) - answer)
+            abs(score.total(tables[clique].values * row) - answer)
             for clique, row, answer in zip(cliques, rows, given, strict=True)
         ]
         return self._chosen(scores, 1.0, epsilon, rho)
@@ -227,7 +208,7 @@ class Door(ABC):
         query, and so the score, by at most 1.
         """
         operators = [self._counting_operator(clique, query) for clique, query in tasks]
-        given = [_given(answer) for answer in answers]
+        given = [score.given(answer) for answer in answers]
         pairs = list(zip(operators, given, strict=False))
         sound = len(operators) == len(given) and all(
             len(answer) == operator.n_rows for operator, answer in pairs
@@ -273,17 +254,66 @@ class Door(ABC):
         cliques = [(*self.domain.project(parents), child) for child, parents in candidates]
         what = f"one of {len(cliques)} dependences"
         self._pay_selection(what, len(cliques), epsilon, rho)
-        scores = [_dependence(table, n_records) for table in self._source.exact_counts(cliques)]
+        scores = [
+            score.dependence(table, n_records) for table in self._source.exact_counts(cliques)
+        ]
         # These scores have fractions: their rounding errors are covered by a larger sensitivity.
         cells = max(self.domain.size_of(clique) for clique in cliques)
         rounding = 4.0 * max(1, n_records) * cells * 2.0**-52
-        return self._chosen(scores, 3.0 + 2.0**-_SCORE_PLACES + rounding, epsilon, rho)
+        return self._chosen(scores, 3.0 + 2.0**-score.PLACES + rounding, epsilon, rho)
+
+    def draw_queries(
+        self,
+        tasks: Sequence[tuple[Clique, Query]],
+        satisfied: ArrayLike,
+        *,
+        n_before: int,
+        eta: float,
+        draws: int,
+    ) -> Integers:
+        """Queries that some records answer badly, drawn independently, for replaced records.
+
+        `satisfied` says for each counting query how many of `n_before` records satisfy it. Query q
+        is drawn with a probability that goes as exp(g), its complement as exp(-g), where g is eta
+        times n_before times the query's true share of all n records, less eta times `satisfied`;
+        complements come after all queries. A replaced record moves g by at most
+        eta n_before / n, so each draw is an exponential mechanism with twice that for its epsilon.
+        Draws are exact for weights that are correct to fifteen digits (see `score.drawn`); a
+        thousandth of a millionth is added to each draw's epsilon for that.
+        """
+        n_records = self.public_n_records
+        if not n_records:
+            raise InvalidInput(
+                "`neighbours` must be those that replace one record, of at least one: shares are "
+                "relative to their number. Create the ledger so."
+            )
+        operators = [self._counting_operator(names_of(c), query) for c, query in tasks]
+        known = np.asarray(satisfied, dtype=np.float64).reshape(-1)
+        if len(known) != sum(operator.n_rows for operator in operators):
+            raise InvalidInput(
+                f"`satisfied` must be a number for each query; got {len(known)}. Count them all."
+            )
+        sound = ((known >= 0) & (known <= n_before)).all() and 0 < n_before <= _MOST_ROUNDS
+        if not (sound and 0.0 < eta <= _MOST_ETA and draws > 0):
+            raise InvalidInput(
+                "`satisfied`, `n_before`, `eta` and `draws` must be sound numbers; got others. "
+                "Each record satisfies a query or does not."
+            )
+        epsilon = 2.0 * eta * n_before / n_records + _DRAW_SLACK
+        cost = Cost(epsilon=draws * epsilon, rho=draws * epsilon**2 / 8.0)
+        what = f"{draws} draws from {2 * len(known)} queries"
+        self._ledger.spend(Event(what, "exponential mechanism", cost, {"eta": eta}))
+        tables = self._source.exact_counts([names_of(clique) for clique, _ in tasks])
+        pairs = zip(operators, tables, strict=True)
+        answers = np.concatenate([operator.apply(table.values) for operator, table in pairs])
+        exponents = eta * (n_before * (answers / n_records) - known)
+        return self._draw(np.concatenate([exponents, -exponents]), draws)
 
     def _counting_operator(self, clique: Clique, query: Query) -> Operator:
         blocks = query.blocks.values() if isinstance(query, Kron) else [query]
         if not all(isinstance(block, COUNTING) for block in blocks):
             raise InvalidInput(
-                f"`tasks` must be made of blocks of zeros and ones; got {_words(query)}. Use "
+                f"`tasks` must be made of blocks of zeros and ones; got {words(query)}. Use "
                 "Identity, Total, Prefix, Range, AllRanges, Subset or Buckets."
             )
         return bind(query, self.domain.project(clique))
@@ -296,7 +326,7 @@ class Door(ABC):
                 f"`clique_queries` must be tables of numbers from 0 to 1 with their clique's shape "
                 f"{shape}; got shape {table.shape}. Divide a query by its largest entry."
             )
-        return _rounded(table)
+        return score.rounded(table)
 
     def _answer(self, clique: Clique, answer: ArrayLike | Factor) -> NDArray[np.float64]:
         part = self._table_domain(clique)
@@ -308,7 +338,7 @@ class Door(ABC):
                 f"`answers` must be {part.size} finite numbers for {part.attributes}; got "
                 f"{table.size}. Project the model on the clique."
             )
-        return _given(table).reshape(part.shape)
+        return score.given(table).reshape(part.shape)
 
     def _table_domain(self, clique: Clique) -> Domain:
         """The domain of a clique whose table can be made."""
@@ -323,7 +353,7 @@ class Door(ABC):
     def _pay_selection(
         self, what: str, n_candidates: int, epsilon: float | None, rho: float | None
     ) -> None:
-        epsilon, rho = _one_price(epsilon, rho)
+        epsilon, rho = one_price(epsilon, rho)
         if n_candidates == 0:
             raise InvalidInput("`candidates` must not be empty; got none. Give at least one.")
         # The exponential mechanism at rho has the pure epsilon sqrt(8 rho) as well.
@@ -338,10 +368,10 @@ class Door(ABC):
         epsilon: float | None,
         rho: float | None,
     ) -> int:
-        bounded = np.clip(np.asarray(scores, dtype=np.float64), -_MOST_SCORE, _MOST_SCORE)
-        units = np.round(bounded * 2.0**_SCORE_PLACES).astype(np.int64)
-        epsilon, rho = _one_price(epsilon, rho)
-        return self._select(units, math.ceil(sensitivity * 2**_SCORE_PLACES), epsilon, rho)
+        bounded = np.clip(np.asarray(scores, dtype=np.float64), -score.MOST_SCORE, score.MOST_SCORE)
+        units = np.round(bounded * 2.0**score.PLACES).astype(np.int64)
+        epsilon, rho = one_price(epsilon, rho)
+        return self._select(units, math.ceil(sensitivity * 2**score.PLACES), epsilon, rho)
 
     def _prepared(self, request: Request) -> _Prepared:
         part = self._table_domain(request.clique)
@@ -361,7 +391,7 @@ class Door(ABC):
                 f"{scale:g}. Pay more, or divide the query by a power of two."
             )
         parameters = {"scale": scale * 2.0**-places, "answers": operator.n_rows}
-        what = f"{_words(query)} of {', '.join(part) or 'all records'}"
+        what = f"{words(query)} of {', '.join(part) or 'all records'}"
         event = Event(what, f"discrete {kind}", cost, parameters)
         return _Prepared(request.clique, query, operator, places, kind, scale, event)
 
@@ -384,6 +414,10 @@ class Door(ABC):
         """The values with discrete noise of that kind."""
 
     @abstractmethod
+    def _draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
+        """Places, each drawn with a probability that goes as the exponential of its exponent."""
+
+    @abstractmethod
     def _select(
         self, scores: Integers, sensitivity: int, epsilon: float | None, rho: float | None
     ) -> int:
@@ -396,6 +430,9 @@ class Curator(Door):
     def _add_noise(self, values: Integers, kind: Noise, scale: float) -> Integers:
         add = noise.discrete_laplace if kind is Noise.LAPLACE else noise.discrete_gaussian
         return add(values, scale)
+
+    def _draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
+        return score.drawn(exponents, draws, secrets.randbelow)
 
     def _select(
         self, scores: Integers, sensitivity: int, epsilon: float | None, rho: float | None
@@ -416,72 +453,8 @@ def discrete_stddev(kind: Noise, scale: float) -> float:
     return math.sqrt(float((weights * numbers**2).sum() / weights.sum()))
 
 
-def _dependence(table: Factor, n_records: int) -> float:
-    """The number of records times half the distance between a joint table and independence."""
-    joint = table.values.reshape(-1, table.values.shape[-1])
-    product = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / max(1, n_records)
-    return 0.5 * float(np.abs(joint - product).sum())
-
-
 def _in_units(sensitivity: float, places: int) -> float:
     """A sensitivity in whole units of the lattice, rounded up."""
     units = sensitivity * 2.0**places
     nearest = round(units)
     return float(nearest if abs(units - nearest) <= 1e-6 else math.ceil(units))
-
-
-def _one_price(epsilon: float | None, rho: float | None) -> tuple[float | None, float | None]:
-    """Both prices as plain numbers, one of them none."""
-    if (epsilon is None) == (rho is None):
-        raise InvalidInput(
-            "`epsilon` or `rho` must be given, and only one of them; got "
-            f"{epsilon!r} and {rho!r}. Pay in pure epsilon or in zCDP."
-        )
-    given = epsilon if rho is None else rho
-    try:
-        price = float(given)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        price = math.nan
-    if not (math.isfinite(price) and 0.0 < price < _MOST_PRICE):
-        raise InvalidInput(
-            f"`epsilon` or `rho` must be a positive number below {_MOST_PRICE:g}; got {given!r}. "
-            "Pay something."
-        )
-    return (price, None) if rho is None else (None, price)
-
-
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiples of the scores' unit."""
-    return np.asarray(np.round(values * 2.0**_SCORE_PLACES) * 2.0**-_SCORE_PLACES)
-
-
-def _given(values: ArrayLike) -> NDArray[np.float64]:
-    """Numbers that a caller gives for scores: finite, bounded and rounded."""
-    numbers = np.asarray(values, dtype=np.float64).reshape(-1)
-    if not (np.abs(numbers) <= _MOST_GIVEN).all():
-        raise InvalidInput(
-            f"`answers` and `penalties` must be finite numbers of at most {_MOST_GIVEN:g}; got "
-            "others. Give counts."
-        )
-    return _rounded(numbers)
-
-
-def _total(values: NDArray[np.float64]) -> float:
-    """A sum of multiples of the scores' unit: exact below the limit of a score."""
-    return float(values.sum())
-
-
-def _words(query: Query) -> str:
-    """A query in words, for the ledger."""
-    match query:
-        case Identity():
-            return "every count"
-        case Kron():
-            parts = (f"{name}: {type(b).__name__}" for name, b in query.blocks.items())
-            return f"Kron({', '.join(parts)})"
-        case Stack():
-            return f"{len(query.queries)} queries"
-        case Scaled():
-            return f"{query.weight:g} times {_words(query.query)}"
-        case _:
-            return type(query).__name__

@@ -35,6 +35,10 @@ class SimulatedCurator(Door):
         drawn_normal = np.round(self._rng.normal(0.0, scale, len(values)))
         return np.asarray(values + drawn_normal, dtype=np.int64)
 
+    def _draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
+        chances = np.exp(exponents - exponents.max())
+        return self._rng.choice(len(exponents), draws, p=chances / chances.sum())
+
     def _select(
         self, scores: Integers, sensitivity: int, epsilon: float | None, rho: float | None
     ) -> int:

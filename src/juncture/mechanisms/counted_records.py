@@ -1,0 +1,27 @@
+"""Synthetic records as an answer: each stands for so many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture.domain import Clique, Domain
+from juncture.factor import Factor
+
+
+class CountedRecords:
+    """Columns of codes, counted on demand."""
+
+    def __init__(
+        self, domain: Domain, columns: Mapping[str, NDArray[np.int64]], weight: float
+    ) -> None:
+        self._domain, self._columns, self._weight = domain, columns, weight
+
+    def project(self, clique: Clique) -> Factor:
+        """The estimated counts of a clique."""
+        part = self._domain.project(clique)
+        counts = np.zeros(part.shape)
+        np.add.at(counts, tuple(self._columns[name] for name in part), self._weight)
+        return Factor(part, counts)
