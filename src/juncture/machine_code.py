@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import logging
 import os
 import sys
 import threading
@@ -37,6 +38,8 @@ _SOURCES = (
 )
 _CHECKSUM_BYTES = 32
 _LOADING = threading.Lock()
+_LOG = logging.getLogger("juncture")
+_MOST_KEPT = 8
 
 # A letter for the result, then one for each argument: v nothing, d double, q 64-bit integer,
 # u the same without a sign; capitals are addresses of arrays of these, I one of 32-bit integers,
@@ -117,11 +120,21 @@ def object_file() -> bytes:
             return kept
     from juncture.entry_points import compile_all  # noqa: PLC0415  (imports the compiler)
 
+    _LOG.info("compiling Juncture's routines, once for this version and processor")
     made = compile_all(SIGNATURES)
     for folder in folders():
         if _write(folder / name, made):
+            _prune(folder)
             break
     return made
+
+
+def _prune(folder: Path) -> None:
+    """Let go of the oldest files: each version of the sources leaves one."""
+    with suppress(OSError):
+        kept = sorted(folder.glob("juncture-*.o"), key=lambda p: p.stat().st_mtime, reverse=True)
+        for old in kept[_MOST_KEPT:]:
+            old.unlink()
 
 
 def key() -> str:

@@ -16,7 +16,7 @@ from juncture.domain import Clique, Domain
 from juncture.errors import BudgetExceeded, InvalidInput, ModelTooLarge
 from juncture.factor import Factor
 from juncture.measurement import Measurement
-from juncture.mechanisms.hdmm import HDMM, Estimation
+from juncture.mechanisms.hdmm import HDMM, Estimation, least_squares
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.mechanisms.mwem import MWEM, Selection, Update, single_row
 from juncture.mechanisms.privbayes import PrivBayes, maximal_parent_sets
@@ -29,6 +29,7 @@ from juncture.mechanisms.strategy import (
     shares,
     trace_error,
 )
+from juncture.privacy import score
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.curator import Curator
 from juncture.privacy.ledger import Ledger
@@ -53,12 +54,14 @@ REPLACE = (Neighbours.REPLACE,)
 FORMS = [
     Form("hdmm, model", HDMM(), 0.01),
     Form("hdmm, local", HDMM(estimation=Estimation.LOCAL), 1e-6),
+    Form("hdmm, full", HDMM(estimation=Estimation.FULL), 1e-6),
     Form("hdmm, model, unequal shares", HDMM(equal_shares=False), 0.01),
     Form("mwem, model", MWEM(rounds=8), 0.02),
     Form("mwem, model, queries", MWEM(rounds=10, selection=Selection.QUERY, max_steps=200), 0.2),
     Form("mwem, factored", MWEM(rounds=8, update=Update.FACTORED, passes=400), 0.06),
     Form("mwem, full", MWEM(rounds=8, update=Update.FULL, passes=400), 0.06),
     Form("privbayes, model", PrivBayes(), 0.05, REPLACE),
+    Form("privbayes, mutual information", PrivBayes(mutual_information=True), 0.05, REPLACE),
     Form("privbayes, local", PrivBayes(estimation=Estimation.LOCAL, seed=0), 0.05, REPLACE),
 ]
 FORM = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
@@ -272,6 +275,54 @@ def test_shares_minimise_the_total_error() -> None:
         for other in rng.dirichlet(np.ones(3), 500):
             assert sum(e / s**power for e, s in zip(errors, other, strict=True)) >= least - 1e-9
     assert shares(errors, equal=True, gaussian=False) == [1 / 3] * 3
+
+
+def test_sensitivities_of_dependence_by_brute_force() -> None:
+    """Over all tables of a few records and all their neighbours, in three shapes."""
+    from itertools import combinations_with_replacement  # noqa: PLC0415
+
+    for shape, n in (((2, 2), 6), ((2, 3), 5), ((3, 3), 4)):
+        domain = Domain(dict(zip("xy", shape, strict=True)))
+        cells = list(np.ndindex(*shape))
+        moved = {"dependence": 0.0, "information": 0.0}
+        for rest in combinations_with_replacement(cells, n - 1):
+            base = np.zeros(shape)
+            for cell in rest:
+                base[cell] += 1
+            found: dict[str, list[float]] = {"dependence": [], "information": []}
+            for cell in cells:
+                table = base.copy()
+                table[cell] += 1
+                factor = Factor(domain, table)
+                found["dependence"].append(score.dependence(factor, n))
+                found["information"].append(score.information(factor, n))
+            for kind, values in found.items():
+                moved[kind] = max(moved[kind], max(values) - min(values))
+        assert 1.0 < moved["dependence"] <= 3.0
+        assert 1.0 < moved["information"] <= score.information_sensitivity(n) + 1e-9
+
+
+def test_least_squares_on_the_full_table() -> None:
+    """Against the pseudo-inverse of the stacked matrix."""
+    rng = np.random.default_rng(0)
+    domain = Domain({"a": 3, "b": 2})
+    measured = [
+        Measurement(("a",), rng.normal(size=3), stddev=2.0),
+        Measurement(("b", "a"), rng.normal(size=6), stddev=1.0),
+        Measurement(("b",), rng.normal(size=2), stddev=0.5, query=Prefix()),
+    ]
+    rows, goal = [], []
+    for m in measured:
+        part = domain.project(m.clique)
+        columns = []
+        for cell in np.eye(6):
+            table = Factor(domain, cell.reshape(3, 2)).project(part)
+            columns.append(m.operator(domain).apply(table.values) / m.stddev)
+        rows.append(np.array(columns).T)
+        goal.append(m.values / m.stddev)
+    expected = np.linalg.pinv(np.vstack(rows)) @ np.concatenate(goal)
+    found = least_squares(domain, measured).values.reshape(-1)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
 def test_maximal_parent_sets_by_brute_force() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -14,6 +14,7 @@ from juncture.estimation import estimate
 from juncture.factor import Factor
 from juncture.layout import Vector
 from juncture.measurement import Measurement
+from juncture.mechanisms.multiplicative_weights import refuse_large
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.price import price_of
 from juncture.mechanisms.strategy import TaskStrategy, optimise_task, shares
@@ -32,6 +33,8 @@ class Estimation(StrEnum):
     """One graphical model of all of them."""
     LOCAL = "local"
     """Least squares for each task alone: the original where the full table does not fit."""
+    FULL = "full"
+    """Least squares on the full table: the original."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +63,16 @@ class HDMM:
 
     def run(self, curator: Door, workload: Workload) -> Outcome:
         """Measure and estimate."""
+        if self.estimation is Estimation.FULL:
+            refuse_large(curator.domain, tuple(curator.domain))
         strategies = self.strategies(workload)
         requests = list(self._requests(strategies))
         before = len(curator.ledger.events)
         measurements = curator.measure_all(requests)
         events = curator.ledger.events[before:]
+        if self.estimation is Estimation.FULL:
+            table = least_squares(curator.domain, measurements)
+            return Outcome(table.project, measurements=measurements, ledger=events, statistics={})
         if self.estimation is Estimation.LOCAL:
             tables = _local_tables(curator.domain, measurements)
             return Outcome(
@@ -88,6 +96,32 @@ class HDMM:
             query = Kron(dict(zip(clique, strategy.blocks, strict=True)))
             plain = all(isinstance(block, Identity) for block in strategy.blocks)
             yield Request(clique=clique, query=None if plain else query, **price.part(share))
+
+
+def least_squares(domain: Domain, measurements: Sequence[Measurement]) -> Factor:
+    """The smallest full table, negative cells allowed, that fits the measurements best."""
+    from scipy.sparse.linalg import LinearOperator, lsmr  # noqa: PLC0415  slow to import
+
+    parts = [(m, domain.project(m.clique), m.operator(domain)) for m in measurements]
+    goal = np.concatenate([m.values / m.stddev for m, _, _ in parts])
+    ends = np.cumsum([operator.n_rows for _, _, operator in parts])[:-1]
+
+    def apply(flat: Vector) -> Vector:
+        table = Factor(domain, flat.reshape(domain.shape))
+        answers = [o.apply(table.project(part).values) / m.stddev for m, part, o in parts]
+        return np.concatenate(answers)
+
+    def adjoint(residuals: Vector) -> Vector:
+        whole = np.zeros(domain.shape)
+        for (m, part, o), piece in zip(parts, np.split(residuals, ends), strict=True):
+            back = Factor(part, o.adjoint(piece / m.stddev).reshape(part.shape))
+            whole += back.expand(domain).values
+        return whole.reshape(-1)
+
+    shape = (len(goal), domain.size)
+    system = LinearOperator(shape, matvec=apply, rmatvec=adjoint, dtype=np.float64)
+    found = lsmr(system, goal, atol=1e-10, btol=1e-10, maxiter=10 * domain.size)[0]
+    return Factor(domain, np.asarray(found).reshape(domain.shape))
 
 
 def _local_tables(domain: Domain, measurements: list[Measurement]) -> dict[Clique, Factor]:

@@ -29,14 +29,14 @@ class MultiplicativeWeights:
         self._domain, self._total, self._factored = domain, total, factored
         self._tables: list[Factor] = []
         if not factored:
-            _refuse_large(domain, tuple(domain))
+            refuse_large(domain, tuple(domain))
             self._tables = [Factor.full(domain, total / domain.size)]
 
     def fit(self, measurements: Sequence[Measurement], passes: int) -> None:
         """Begin from uniform tables and go over all measurements several times."""
         groups = self._groups(measurements)
         for group in groups:
-            _refuse_large(self._domain, group)
+            refuse_large(self._domain, group)
         self._tables = [self._fitted(group, measurements, passes) for group in groups]
 
     def _groups(self, measurements: Sequence[Measurement]) -> list[Clique]:
@@ -82,7 +82,8 @@ class MultiplicativeWeights:
         return (found * self._total).transpose(part)
 
 
-def _refuse_large(domain: Domain, group: Clique) -> None:
+def refuse_large(domain: Domain, group: Clique) -> None:
+    """Dense tables that do not fit into memory are refused before they are made."""
     needed, limit = domain.size_of(group) * _BYTES_PER_CELL, free_memory_bytes()
     if needed > _SHARE_OF_FREE_MEMORY * limit:
         raise ModelTooLarge(

@@ -49,6 +49,9 @@ class PrivBayes:
     rho: float | None = None
     structure_share: float = 0.3
     usefulness: float = 4.0
+    mutual_information: bool = False
+    """Choose by mutual information; by default by the distance from independence, which moves far
+    less between neighbours."""
     estimation: Estimation = Estimation.MODEL
     """A graphical model of the joint tables; `LOCAL` is the original: conditional tables by cutting
     negative counts off and normalising, and answers from records drawn from them."""
@@ -127,7 +130,10 @@ class PrivBayes:
                 step = len(candidates) / self.most_parent_sets
                 candidates = [candidates[int(i * step)] for i in range(self.most_parent_sets)]
             pairs = [(link.child, link.parents) for link in candidates]
-            network.append(candidates[curator.select_by_dependence(pairs, **price)])
+            place = curator.select_by_dependence(
+                pairs, mutual_information=self.mutual_information, **price
+            )
+            network.append(candidates[place])
         return network
 
     def _cell_limit(self, d: int, n_records: int) -> float:

@@ -234,6 +234,7 @@ class Door(ABC):
         self,
         candidates: Sequence[tuple[str, Clique]],
         *,
+        mutual_information: bool = False,
         epsilon: float | None = None,
         rho: float | None = None,
     ) -> int:
@@ -244,6 +245,10 @@ class Door(ABC):
         joint by at most 2 / n in L1 and each factor of the product by at most 2 / n, so the
         product by at most 4 / n: the score moves by at most (2 + 4) / (2 n) = 3 / n. Scores are
         taken times n, with a sensitivity of 3.
+
+        Or the score is the mutual information in bits, which PrivBayes' authors show to move by at
+        most (2 / n) log((n + 1) / 2) + ((n - 1) / n) log((n + 1) / (n - 1)), logarithms to base 2;
+        times n here too. It tells more of strong dependences and needs far more budget.
         """
         n_records = self.public_n_records
         if n_records is None:
@@ -253,14 +258,14 @@ class Door(ABC):
             )
         cliques = [(*self.domain.project(parents), child) for child, parents in candidates]
         what = f"one of {len(cliques)} dependences"
+        kind = score.information if mutual_information else score.dependence
+        moves = score.information_sensitivity(n_records) if mutual_information else 3.0
         self._pay_selection(what, len(cliques), epsilon, rho)
-        scores = [
-            score.dependence(table, n_records) for table in self._source.exact_counts(cliques)
-        ]
+        scores = [kind(table, n_records) for table in self._source.exact_counts(cliques)]
         # These scores have fractions: their rounding errors are covered by a larger sensitivity.
         cells = max(self.domain.size_of(clique) for clique in cliques)
-        rounding = 4.0 * max(1, n_records) * cells * 2.0**-52
-        return self._chosen(scores, 3.0 + 2.0**-score.PLACES + rounding, epsilon, rho)
+        rounding = 64.0 * max(1, n_records) * cells * 2.0**-52
+        return self._chosen(scores, moves + 2.0**-score.PLACES + rounding, epsilon, rho)
 
     def draw_queries(
         self,

@@ -7,6 +7,7 @@ neighbouring tables by no more than its sensitivity, and no overflow tells of th
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate
@@ -49,6 +50,22 @@ def dependence(table: Factor, n_records: int) -> float:
     joint = table.values.reshape(-1, table.values.shape[-1])
     product = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / max(1, n_records)
     return 0.5 * float(np.abs(joint - product).sum())
+
+
+def information(table: Factor, n_records: int) -> float:
+    """The records times the mutual information, in bits, of the last axis and the rest."""
+    joint = table.values.reshape(-1, table.values.shape[-1])
+    product = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / max(1, n_records)
+    held = joint > 0
+    return float((joint[held] * np.log2(joint[held] / product[held])).sum())
+
+
+def information_sensitivity(n_records: int) -> float:
+    """The most that a replaced record moves `information`."""
+    n = n_records
+    if n < 2:
+        return 1.0
+    return 2.0 * math.log2((n + 1) / 2) + (n - 1) * math.log2((n + 1) / (n - 1))
 
 
 def drawn(
