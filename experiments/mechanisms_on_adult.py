@@ -45,7 +45,7 @@ def mechanisms(epsilon: float) -> dict[str, Any]:
         "PrivBayes": PrivBayes(epsilon=epsilon, estimation=local, seed=0),
         "PrivBayes + model": PrivBayes(epsilon=epsilon),
         "DualQuery": DualQuery(epsilon=epsilon, delta=DELTA, estimation=local, seed=0),
-        "DualQuery + model": DualQuery(epsilon=epsilon, delta=DELTA, seed=0, max_steps=100),
+        "DualQuery + model": DualQuery(epsilon=epsilon, delta=DELTA, seed=0),
     }
 
 
