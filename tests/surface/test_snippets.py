@@ -53,6 +53,15 @@ def test_the_page_of_the_private_side_runs(capsys: pytest.CaptureFixture[str]) -
     assert "every count of age, work" in printed
 
 
+def test_the_page_of_the_mechanisms_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every mechanism spends its budget and prints its error."""
+    page = (ROOT / "docs" / "mechanisms.md").read_text()
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    assert capsys.readouterr().out.count("spent") == 5
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples_hold(module: str) -> None:
     """The examples in docstrings give the results they show."""
