@@ -29,6 +29,8 @@ from juncture.workload import Workload
 
 # How much a random number, added to break ties, may count against a drawn query.
 _TIE_BREAK = 1e-6
+# The likelihood is so much larger than what is left to gain that a usual tolerance ends too early.
+_TOLERANCE = 1e-6
 # Coordinate searches from random records, where the exact search does not fit.
 _STARTS, _SWEEPS = 8, 4
 
@@ -93,7 +95,7 @@ class DualQuery:
         likelihood = DrawLikelihood(curator.domain, workload, rounds, self.eta, self.draws, m)
         fit = estimate(
             curator.domain, [], cliques=workload.cliques, total=float(m), loss=likelihood,
-            solver=self.solver, max_steps=self.max_steps,
+            solver=self.solver, max_steps=self.max_steps, tolerance=_TOLERANCE,
         )  # fmt: skip
         return Outcome(
             fit.model.project, model=fit.model, ledger=events,

@@ -1,0 +1,152 @@
+"""Every mechanism, run many times on two neighbouring tables, keeps its promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audit import lower_bound
+from juncture.data.source import Memory
+from juncture.domain import Domain
+from juncture.measurement import Noise
+from juncture.mechanisms.dual_query import DualQuery
+from juncture.mechanisms.hdmm import HDMM, Estimation
+from juncture.mechanisms.mwem import MWEM, Selection
+from juncture.mechanisms.outcome import Outcome
+from juncture.mechanisms.privbayes import PrivBayes
+from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.ledger import Ledger
+from juncture.privacy.simulated import SimulatedCurator
+from juncture.workload import Workload
+
+DOMAIN = Domain({"a": 2, "b": 2, "c": 2})
+WORKLOAD = Workload.all_marginals(DOMAIN, 2)
+EPSILON, RUNS = 2.0, 500
+
+
+class NoLedger(Ledger):
+    """A budget without its file: for thousands of runs."""
+
+    def __init__(self) -> None:
+        self.budget, self.neighbours = Budget(epsilon=1e9), Neighbours.REPLACE
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """None are kept."""
+        return []
+
+    def spend(self, *events: object) -> None:
+        """Nothing to write."""
+
+
+class HalfNoise(SimulatedCurator):
+    """A broken copy: half the noise, and choices as if scores moved half as much."""
+
+    def _add_noise(self, values: Any, kind: Noise, scale: float) -> Any:
+        return super()._add_noise(values, kind, 0.5 * scale)
+
+    def _select(
+        self, scores: Any, sensitivity: int, epsilon: float | None, rho: float | None
+    ) -> int:
+        return super()._select(scores, max(1, sensitivity // 2), epsilon, rho)
+
+
+def tables() -> tuple[Memory, Memory]:
+    """Two tables that differ in one record."""
+    a, b, c = np.array([0, 0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 0, 1]), np.zeros(6, dtype=int)
+    other = [column.copy() for column in (a, b, c)]
+    other[0][0], other[1][0], other[2][0] = 1, 0, 1
+    pair = ((a, b, c), tuple(other))
+    return tuple(Memory(DOMAIN, dict(zip("abc", t, strict=True))) for t in pair)  # type: ignore[return-value]
+
+
+def first_value(outcome: Outcome) -> float:
+    """The first number that was measured."""
+    return float(outcome.measurements[0].values[0])
+
+
+def clique_and_value(outcome: Outcome) -> float:
+    """Which clique was measured, and which of its values is large."""
+    measured = outcome.measurements[0]
+    place = WORKLOAD.cliques.index(measured.clique)
+    return 100.0 * place + float(np.clip(measured.values[0], -40, 40))
+
+
+def network(outcome: Outcome) -> float:
+    """Which parents were chosen, as a number."""
+    return float(sum(hash_of(link) for link in outcome.statistics["network"]) % 97)
+
+
+def hash_of(text: str) -> int:
+    """The same in every process."""
+    return sum((i + 1) * ord(letter) for i, letter in enumerate(text))
+
+
+def records(outcome: Outcome) -> float:
+    """The second record that was found: the first draws look at nothing."""
+    record = outcome.statistics["records"][min(1, len(outcome.statistics["records"]) - 1)]
+    return float(sum(code << i for i, code in enumerate(record.values())))
+
+
+Statistic = Callable[[Outcome], float]
+LOCAL = Estimation.LOCAL
+CASES: list[tuple[str, Any, Statistic]] = [
+    ("hdmm", HDMM(epsilon=EPSILON, estimation=LOCAL), first_value),
+    ("mwem", MWEM(epsilon=EPSILON, rounds=1, max_steps=5), clique_and_value),
+    (
+        "mwem, queries",
+        MWEM(epsilon=EPSILON, rounds=1, max_steps=5, selection=Selection.QUERY),
+        clique_and_value,
+    ),
+    ("privbayes", PrivBayes(epsilon=EPSILON, estimation=LOCAL, usefulness=0.1, seed=0), network),
+    (
+        "dual query",
+        DualQuery(rho=EPSILON**2 / 2, draws=2, eta=1.0, seed=0, estimation=LOCAL),
+        records,
+    ),
+]
+
+
+def audited(kind: type[SimulatedCurator], mechanism: Any, statistic: Statistic, runs: int) -> float:
+    """The lower bound from many runs."""
+    found = []
+    for side, source in enumerate(tables()):
+        rng = np.random.default_rng(side + 1)
+        curator = kind(source, NoLedger(), rng=rng)
+        seeded = hasattr(mechanism, "seed")
+        outcomes = (
+            (replace(mechanism, seed=run) if seeded else mechanism).run(curator, WORKLOAD)
+            for run in range(runs)
+        )
+        found.append(np.array([statistic(outcome) for outcome in outcomes]))
+    return lower_bound(*found)
+
+
+@pytest.mark.parametrize(("name", "mechanism", "statistic"), CASES, ids=[c[0] for c in CASES])
+def test_audit(name: str, mechanism: Any, statistic: Statistic) -> None:
+    """The bound stays below what the mechanism claims."""
+    assert name
+    assert audited(SimulatedCurator, mechanism, statistic, RUNS) <= EPSILON
+
+
+def test_the_audit_catches_a_broken_curator() -> None:
+    """Half the noise under one measurement of one task."""
+    one = Workload.of_marginals(DOMAIN, [("a", "b")])
+
+    def run(kind: type[SimulatedCurator]) -> float:
+        sides = []
+        for side, source in enumerate(tables()):
+            curator = kind(source, NoLedger(), rng=np.random.default_rng(side))
+            mechanism = HDMM(epsilon=EPSILON, estimation=LOCAL)
+            outcomes = [mechanism.run(curator, one) for _ in range(4000)]
+            # The record has left one cell for another: their difference shows it best.
+            values = np.array([o.measurements[0].values for o in outcomes])
+            sides.append(values[:, 2] - values[:, 0])
+        return lower_bound(*sides)
+
+    assert run(SimulatedCurator) <= EPSILON
+    assert run(HalfNoise) > EPSILON
