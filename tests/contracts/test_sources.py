@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
@@ -160,8 +162,10 @@ DUCK: dict[str, Callable[[Path], Any]] = {
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    """A local session."""
+    """A local session, where there is a Java for it."""
     sql = pytest.importorskip("pyspark.sql")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java 17 or later, and this machine has none")
     session = (
         sql.SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
