@@ -91,6 +91,15 @@ class Workload:
         ]
 
 
+def refuse_other_domain(domain: Domain, workload: Workload) -> None:
+    """A workload must be about the table that it is asked of."""
+    if workload.domain != domain:
+        raise InvalidInput(
+            "`workload` must be over the curator's domain; got one over another. Build it from "
+            "curator.domain."
+        )
+
+
 def workload_error(truth: Sequence[Vector], answers: Sequence[Vector]) -> float:
     """The paper's measure: over all tasks, the mean of half the relative L1 distance."""
     if len(truth) != len(answers) or not truth:

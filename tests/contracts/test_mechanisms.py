@@ -149,7 +149,9 @@ def test_nonsense_is_refused(form: Form, tmp_path: Path) -> None:
     """No workload, no price, two prices."""
     ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0), Neighbours.REPLACE)
     curator = SimulatedCurator(table(50), ledger, rng=np.random.default_rng(0))
+    other = Workload.all_marginals(Domain({"a": 4, "b": 3}), 2)
     for mechanism, workload in (
+        (replace(form.mechanism, epsilon=0.5), other),
         (replace(form.mechanism, epsilon=0.5), Workload(DOMAIN, ())),
         (form.mechanism, WORKLOAD),
         (replace(form.mechanism, epsilon=0.5, rho=0.5), WORKLOAD),

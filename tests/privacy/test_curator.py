@@ -204,10 +204,15 @@ def test_fractions_on_many_attributes_are_refused() -> None:
 
 def test_stated_noise_is_right_for_every_scale() -> None:
     """Where differences of exponentials would cancel."""
-    for scale in (1e-3, 0.5, 1e3, 1e9, 1e16):
-        stated = discrete_stddev(Noise.LAPLACE, scale)
-        expected = scale * math.sqrt(2) if scale > 1e2 else stated
-        assert stated == pytest.approx(expected, rel=1e-4)
+    for scale in (1e3, 1e9, 1e16):
+        assert discrete_stddev(Noise.LAPLACE, scale) == pytest.approx(
+            scale * math.sqrt(2), rel=1e-6
+        )
+    numbers = np.arange(-200, 201)
+    for scale in (0.05, 0.5, 5.0):
+        weights = np.exp(-np.abs(numbers) / scale)
+        summed = math.sqrt(float((weights * numbers**2).sum() / weights.sum()))
+        assert discrete_stddev(Noise.LAPLACE, scale) == pytest.approx(summed, rel=1e-9)
 
 
 def test_prices_of_other_types(ledger: Ledger) -> None:

@@ -126,10 +126,11 @@ def audited(kind: type[SimulatedCurator], mechanism: Any, statistic: Statistic, 
     return lower_bound(*found)
 
 
-@pytest.mark.parametrize(("name", "mechanism", "statistic"), CASES, ids=[c[0] for c in CASES])
-def test_audit(name: str, mechanism: Any, statistic: Statistic) -> None:
+@pytest.mark.parametrize(
+    ("mechanism", "statistic"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
+)
+def test_audit(mechanism: Any, statistic: Statistic) -> None:
     """The bound stays below what the mechanism claims."""
-    assert name
     assert audited(SimulatedCurator, mechanism, statistic, RUNS) <= EPSILON
 
 

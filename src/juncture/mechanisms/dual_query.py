@@ -25,7 +25,7 @@ from juncture.privacy.curator import Door
 from juncture.query import Operator
 from juncture.solvers.accelerated import Accelerated
 from juncture.solvers.problem import Solver
-from juncture.workload import Workload
+from juncture.workload import Workload, refuse_other_domain
 
 # How much a random number, added to break ties, may count against a drawn query.
 _TIE_BREAK = 1e-6
@@ -74,6 +74,7 @@ class DualQuery:
 
     def run(self, curator: Door, workload: Workload) -> Outcome:
         """Draw and find, round after round; then estimate."""
+        refuse_other_domain(curator.domain, workload)
         m = self._checked(curator, workload)
         before = len(curator.ledger.events)
         n_rounds = self.rounds(m)

@@ -23,7 +23,7 @@ from juncture.privacy.request import Request
 from juncture.query import Kron
 from juncture.solvers.problem import Solver
 from juncture.solvers.stop_at_noise import StopAtNoise
-from juncture.workload import Workload
+from juncture.workload import Workload, refuse_other_domain
 
 
 class Estimation(StrEnum):
@@ -63,6 +63,7 @@ class HDMM:
 
     def run(self, curator: Door, workload: Workload) -> Outcome:
         """Measure and estimate."""
+        refuse_other_domain(curator.domain, workload)
         if self.estimation is Estimation.FULL:
             refuse_large(curator.domain, tuple(curator.domain))
         strategies = self.strategies(workload)

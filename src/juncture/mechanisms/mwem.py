@@ -24,7 +24,7 @@ from juncture.plan import Plan
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.curator import Door
 from juncture.query import Kron
-from juncture.workload import Task, Workload
+from juncture.workload import Task, Workload, refuse_other_domain
 
 
 class Update(StrEnum):
@@ -76,6 +76,7 @@ class MWEM:
     def run(self, curator: Door, workload: Workload) -> Outcome:
         """Choose, measure and update, round after round."""
         self._check(workload)
+        refuse_other_domain(curator.domain, workload)
         before = len(curator.ledger.events)
         prices, total, measurements = self._begun(curator)
         state: _State = (
@@ -83,7 +84,7 @@ class MWEM:
             if self.update is Update.MODEL
             else _WeightState(curator.domain, total, self.update is Update.FACTORED, self.passes)
         )
-        rounds = self._rounds(workload)
+        rounds = self._rounds(curator)
         for done in range(1, rounds + 1):
             limit = self.most_model_cells * done // rounds
             chosen = self._chosen(curator, workload, state, limit, prices)
@@ -111,15 +112,15 @@ class MWEM:
                 f"{self.measured_fraction} and {self.total_share}. Try 0.5 and 0.05."
             )
 
-    def _rounds(self, workload: Workload) -> int:
-        return self.rounds or len(workload.domain)
+    def _rounds(self, curator: Door) -> int:
+        return self.rounds or len(curator.domain)
 
     def _begun(
         self, curator: Door
     ) -> tuple[tuple[dict[str, float], dict[str, float]], float, list[Measurement]]:
         """What choosing and measuring cost in each round, the total, and its measurement."""
         whole = price_of(self.epsilon, self.rho)
-        rounds = self.rounds or len(curator.domain)
+        rounds = self._rounds(curator)
         measured: list[Measurement] = []
         total = curator.public_n_records
         if total is None:

@@ -21,7 +21,7 @@ from juncture.privacy.curator import Door
 from juncture.privacy.request import Request
 from juncture.solvers.problem import Solver
 from juncture.solvers.stop_at_noise import StopAtNoise
-from juncture.workload import Workload
+from juncture.workload import Workload, refuse_other_domain
 
 
 class Link(NamedTuple):
@@ -67,6 +67,7 @@ class PrivBayes:
         """Choose the network, measure its tables, and estimate: the workload has no say in it."""
         if not workload.tasks:
             raise InvalidInput("`workload` must have a task; got none. Add at least one.")
+        refuse_other_domain(curator.domain, workload)
         n_records = self._checked(curator)
         before = len(curator.ledger.events)
         network = self._network(curator, n_records)
