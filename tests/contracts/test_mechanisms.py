@@ -33,6 +33,7 @@ from juncture.privacy import score
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.curator import Curator
 from juncture.privacy.ledger import Ledger
+from juncture.privacy.score import Dependence
 from juncture.privacy.simulated import SimulatedCurator
 from juncture.workload import Task, Workload, workload_error
 
@@ -61,7 +62,9 @@ FORMS = [
     Form("mwem, factored", MWEM(rounds=8, update=Update.FACTORED, passes=400), 0.06),
     Form("mwem, full", MWEM(rounds=8, update=Update.FULL, passes=400), 0.06),
     Form("privbayes, model", PrivBayes(), 0.05, REPLACE),
-    Form("privbayes, mutual information", PrivBayes(mutual_information=True), 0.05, REPLACE),
+    Form(
+        "privbayes, mutual information", PrivBayes(dependence=Dependence.INFORMATION), 0.05, REPLACE
+    ),
     Form("privbayes, local", PrivBayes(estimation=Estimation.LOCAL, seed=0), 0.05, REPLACE),
 ]
 FORM = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
@@ -280,28 +283,66 @@ def test_shares_minimise_the_total_error() -> None:
 
 
 def test_sensitivities_of_dependence_by_brute_force() -> None:
-    """Over all tables of a few records and all their neighbours, in three shapes."""
+    """Over all tables of a few records and all their neighbours, in four shapes."""
     from itertools import combinations_with_replacement  # noqa: PLC0415
 
-    for shape, n in (((2, 2), 6), ((2, 3), 5), ((3, 3), 4)):
+    for shape, n in (((2, 2), 6), ((2, 3), 5), ((3, 3), 4), ((3, 2), 5)):
         domain = Domain(dict(zip("xy", shape, strict=True)))
         cells = list(np.ndindex(*shape))
-        moved = {"dependence": 0.0, "information": 0.0}
+        kinds = [by for by in Dependence if by is not Dependence.FIT or shape[1] == 2]
+        moved = dict.fromkeys(kinds, 0.0)
         for rest in combinations_with_replacement(cells, n - 1):
             base = np.zeros(shape)
             for cell in rest:
                 base[cell] += 1
-            found: dict[str, list[float]] = {"dependence": [], "information": []}
+            found: dict[Dependence, list[float]] = {by: [] for by in kinds}
             for cell in cells:
                 table = base.copy()
                 table[cell] += 1
-                factor = Factor(domain, table)
-                found["dependence"].append(score.dependence(factor, n))
-                found["information"].append(score.information(factor, n))
-            for kind, values in found.items():
-                moved[kind] = max(moved[kind], max(values) - min(values))
-        assert 1.0 < moved["dependence"] <= 3.0
-        assert 1.0 < moved["information"] <= score.information_sensitivity(n) + 1e-9
+                for by in kinds:
+                    found[by].append(score.dependence(Factor(domain, table), n, by))
+            for by, values in found.items():
+                moved[by] = max(moved[by], max(values) - min(values))
+        for by, most in moved.items():
+            assert 0.99 < most <= score.sensitivity(by, n) + 1e-9
+
+
+def test_the_fit_to_a_deciding_set_by_brute_force() -> None:
+    """Over all ways to give each value of the set one of the two values."""
+    from itertools import product  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        rows = int(rng.integers(1, 7))
+        counts = rng.integers(0, 9, (rows, 2)).astype(float)
+        n = int(counts.sum())
+        best = min(
+            sum(
+                max(n / 2 - sum(counts[i, v] for i in range(rows) if given[i] == v), 0.0)
+                for v in (0, 1)
+            )
+            for given in product((0, 1), repeat=rows)
+        )
+        factor = Factor(Domain({"x": rows, "y": 2}), counts)
+        assert score.dependence(factor, n, Dependence.FIT) == pytest.approx(-best)
+
+
+def test_privbayes_by_fit_is_for_attributes_of_two_values(tmp_path: Path) -> None:
+    """On a chain of such it finds the chain; on others it is refused before anything is paid."""
+    domain = Domain(dict.fromkeys("abc", 2))
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.integers(0, 2, 4000)}
+    for before, name in ("ab", "bc"):
+        columns[name] = np.where(rng.random(4000) < 0.9, columns[before], 1 - columns[before])
+    ledger = Ledger.create(tmp_path / "binary", Budget(epsilon=5000.0), Neighbours.REPLACE)
+    curator = SimulatedCurator(Memory(domain, columns), ledger, rng=rng)
+    mechanism = PrivBayes(epsilon=50.0, dependence=Dependence.FIT, usefulness=4000.0)
+    outcome = mechanism.run(curator, Workload.all_marginals(domain, 2))
+    assert outcome.statistics["network"] == ["a | ", "b | a", "c | b"]
+    other = Ledger.create(tmp_path / "other", Budget(epsilon=50.0), Neighbours.REPLACE)
+    with pytest.raises(InvalidInput, match="two values"):
+        mechanism.run(SimulatedCurator(table(), other, rng=rng), WORKLOAD)
+    assert other.spent == 0
 
 
 def test_least_squares_on_the_full_table() -> None:

@@ -26,9 +26,10 @@ from juncture.factor import Factor
 from juncture.measurement import Noise
 from juncture.privacy import noise
 from juncture.privacy.accounting import Budget, Neighbours
-from juncture.privacy.curator import Curator, discrete_stddev
+from juncture.privacy.curator import Curator
 from juncture.privacy.lattice import on_lattice
 from juncture.privacy.ledger import Ledger
+from juncture.privacy.measuring import discrete_stddev
 from juncture.privacy.request import Request
 from juncture.privacy.simulated import SimulatedCurator
 from juncture.query import Kron, Query, Scaled, Stack, bind

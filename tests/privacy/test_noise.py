@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 from juncture.measurement import Noise
 from juncture.privacy import noise
-from juncture.privacy.curator import discrete_stddev
+from juncture.privacy.measuring import discrete_stddev
 
 N = 40_000
 # The chance that a sound sampler fails any one of these tests.

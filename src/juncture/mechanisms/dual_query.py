@@ -21,7 +21,7 @@ from juncture.mechanisms.outcome import Outcome
 from juncture.oracles.propagation import Propagation
 from juncture.plan import Plan
 from juncture.privacy.accounting import rho_of_epsilon
-from juncture.privacy.curator import Door
+from juncture.privacy.door import Door
 from juncture.query import Operator
 from juncture.solvers.accelerated import Accelerated
 from juncture.solvers.problem import Solver

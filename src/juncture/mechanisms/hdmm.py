@@ -18,7 +18,7 @@ from juncture.mechanisms.multiplicative_weights import refuse_large
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.price import price_of
 from juncture.mechanisms.strategy import TaskStrategy, optimise_task, shares
-from juncture.privacy.curator import Door
+from juncture.privacy.door import Door
 from juncture.privacy.request import Request
 from juncture.query import Kron
 from juncture.solvers.problem import Solver

@@ -22,7 +22,7 @@ from juncture.mechanisms.price import Price, price_of
 from juncture.model import Model
 from juncture.plan import Plan
 from juncture.privacy.accounting import Neighbours
-from juncture.privacy.curator import Door
+from juncture.privacy.door import Door
 from juncture.query import Kron
 from juncture.workload import Task, Workload, refuse_other_domain
 

@@ -17,8 +17,9 @@ from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.price import price_of
-from juncture.privacy.curator import Door
+from juncture.privacy.door import Door
 from juncture.privacy.request import Request
+from juncture.privacy.score import Dependence
 from juncture.solvers.problem import Solver
 from juncture.solvers.stop_at_noise import StopAtNoise
 from juncture.workload import Workload, refuse_other_domain
@@ -37,7 +38,8 @@ class PrivBayes:
 
     Privacy (replaced records; the number of records n is public). The first attribute is the first
     of the domain: it depends on nothing. Each of the d - 1 choices is an exponential mechanism on
-    the dependence score, which moves by at most 3 / n (see `Door.select_by_dependence`), and costs
+    a score of dependence, which moves by at most 3 / n, or what `Door.select_by_dependence` proves
+    for the others, and costs
     an equal part of `structure_share` of epsilon. The d joint tables share the rest equally, each
     measured through the curator. Sequential composition gives epsilon (or rho).
 
@@ -49,9 +51,10 @@ class PrivBayes:
     rho: float | None = None
     structure_share: float = 0.3
     usefulness: float = 4.0
-    mutual_information: bool = False
-    """Choose by mutual information; by default by the distance from independence, which moves far
-    less between neighbours."""
+    dependence: Dependence = Dependence.DISTANCE
+    """What choices are made by: the distance from independence for any domain; mutual information,
+    which moves far more between neighbours; or, for attributes of two values, the fit to a deciding
+    set, which moves least."""
     estimation: Estimation = Estimation.MODEL
     """A graphical model of the joint tables; `LOCAL` is the original: conditional tables by cutting
     negative counts off and normalising, and answers from records drawn from them."""
@@ -131,9 +134,7 @@ class PrivBayes:
                 step = len(candidates) / self.most_parent_sets
                 candidates = [candidates[int(i * step)] for i in range(self.most_parent_sets)]
             pairs = [(link.child, link.parents) for link in candidates]
-            place = curator.select_by_dependence(
-                pairs, mutual_information=self.mutual_information, **price
-            )
+            place = curator.select_by_dependence(pairs, by=self.dependence, **price)
             network.append(candidates[place])
         return network
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable
+from enum import StrEnum
 from itertools import accumulate
 
 import numpy as np
@@ -45,27 +46,57 @@ def total(values: NDArray[np.float64]) -> float:
     return float(values.sum())
 
 
-def dependence(table: Factor, n_records: int) -> float:
-    """The number of records times half the distance between a joint table and independence."""
-    joint = table.values.reshape(-1, table.values.shape[-1])
-    product = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / max(1, n_records)
-    return 0.5 * float(np.abs(joint - product).sum())
+class Dependence(StrEnum):
+    """How the dependence of an attribute on a set of others is scored: PrivBayes' three ways."""
+
+    DISTANCE = "distance"
+    """Half the L1 distance between the joint distribution and independence: for any domain."""
+    INFORMATION = "information"
+    """The mutual information in bits: tells more of strong dependences, and moves far more."""
+    FIT = "fit"
+    """Minus half the L1 distance to a distribution in which the set decides the attribute and both
+    its values are as likely: for attributes of two values, and moves least."""
 
 
-def information(table: Factor, n_records: int) -> float:
-    """The records times the mutual information, in bits, of the last axis and the rest."""
+def dependence(table: Factor, n_records: int, by: Dependence) -> float:
+    """The number of records times the score of the table's last attribute and the others."""
     joint = table.values.reshape(-1, table.values.shape[-1])
+    if by is Dependence.FIT:
+        return _fit(joint, n_records)
     product = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / max(1, n_records)
+    if by is Dependence.DISTANCE:
+        return 0.5 * float(np.abs(joint - product).sum())
     held = joint > 0
     return float((joint[held] * np.log2(joint[held] / product[held])).sum())
 
 
-def information_sensitivity(n_records: int) -> float:
-    """The most that a replaced record moves `information`."""
+def sensitivity(by: Dependence, n_records: int) -> float:
+    """The most that a replaced record moves `dependence`; the curator's docstring proves it."""
     n = n_records
-    if n < 2:
+    if by is Dependence.FIT:
         return 1.0
-    return 2.0 * math.log2((n + 1) / 2) + (n - 1) * math.log2((n + 1) / (n - 1))
+    if by is Dependence.DISTANCE:
+        return 3.0
+    return 1.0 if n < 2 else 2.0 * math.log2((n + 1) / 2) + (n - 1) * math.log2((n + 1) / (n - 1))
+
+
+def _fit(joint: NDArray[np.float64], n_records: int) -> float:
+    """The best way to give each value of the set a value of the attribute: dynamic programming.
+
+    `most[k]` is the most records that values given 1 can hold while those given 0 hold k, where
+    half of all records counts as enough.
+    """
+    half = (n_records + 1) // 2
+    most = np.full(half + 1, -np.inf)
+    most[0] = 0.0
+    for given_0, given_1 in joint:
+        shift = min(int(given_0), half)
+        moved = np.full(half + 1, -np.inf)
+        moved[shift:] = most[: half + 1 - shift]
+        moved[half] = most[half - shift :].max()
+        most = np.maximum(most + given_1, moved)
+    short = np.maximum(n_records / 2 - np.arange(half + 1), 0.0)
+    return -float((short + np.maximum(n_records / 2 - most, 0.0)).min())
 
 
 def drawn(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from juncture.data.source import Source
 from juncture.measurement import Noise
-from juncture.privacy.curator import Door
+from juncture.privacy.door import Door
 from juncture.privacy.ledger import Ledger
 
 Integers = NDArray[np.int64]
