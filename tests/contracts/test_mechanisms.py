@@ -10,25 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from juncture.block import AllRanges, Identity, Prefix, Total
+from juncture.block import Identity, Prefix
 from juncture.data.source import Memory
 from juncture.domain import Clique, Domain
 from juncture.errors import BudgetExceeded, InvalidInput, ModelTooLarge
 from juncture.factor import Factor
 from juncture.measurement import Measurement
-from juncture.mechanisms.hdmm import HDMM, Estimation, least_squares
+from juncture.mechanisms.hdmm import HDMM, Estimation, Template
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.mechanisms.mwem import MWEM, Selection, Update, single_row
 from juncture.mechanisms.privbayes import PrivBayes, maximal_parent_sets
-from juncture.mechanisms.strategy import (
-    gram,
-    optimise_attribute,
-    optimise_gram,
-    p_identity,
-    p_identity_error,
-    shares,
-    trace_error,
-)
 from juncture.privacy import score
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.curator import Curator
@@ -52,11 +43,15 @@ class Form:
 
 
 REPLACE = (Neighbours.REPLACE,)
+LOCAL = Estimation.LOCAL
 FORMS = [
     Form("hdmm, model", HDMM(), 0.01),
-    Form("hdmm, local", HDMM(estimation=Estimation.LOCAL), 1e-6),
+    Form("hdmm, local", HDMM(estimation=LOCAL), 1e-6),
     Form("hdmm, full", HDMM(estimation=Estimation.FULL), 1e-6),
     Form("hdmm, model, unequal shares", HDMM(equal_shares=False), 0.01),
+    Form("hdmm, marginals, model", HDMM(template=Template.MARGINALS), 0.01),
+    Form("hdmm, marginals, local", HDMM(template=Template.MARGINALS, estimation=LOCAL), 1e-6),
+    Form("hdmm, best, local", HDMM(template=Template.BEST, estimation=LOCAL), 1e-6),
     Form("mwem, model", MWEM(rounds=8), 0.02),
     Form("mwem, model, queries", MWEM(rounds=10, selection=Selection.QUERY, max_steps=200), 0.2),
     Form("mwem, factored", MWEM(rounds=8, update=Update.FACTORED, passes=400), 0.06),
@@ -65,7 +60,7 @@ FORMS = [
     Form(
         "privbayes, mutual information", PrivBayes(dependence=Dependence.INFORMATION), 0.05, REPLACE
     ),
-    Form("privbayes, local", PrivBayes(estimation=Estimation.LOCAL, seed=0), 0.05, REPLACE),
+    Form("privbayes, local", PrivBayes(estimation=LOCAL, seed=0), 0.05, REPLACE),
 ]
 FORM = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 
@@ -217,69 +212,7 @@ def test_one_step_of_multiplicative_weights() -> None:
     assert weights.project(("x",)).values[0] == pytest.approx(total * step / (step + 1))
 
 
-# Strategies.
-
-
-@pytest.mark.parametrize("size", [5, 16])
-def test_the_gradient_of_a_strategy(size: int) -> None:
-    """Against finite differences, and the value against the trace of the matrix itself."""
-    rng = np.random.default_rng(1)
-    theta, target = rng.random((3, size)), gram(Prefix(), size)
-    value, slope = p_identity_error(theta, target)
-    assert value == pytest.approx(trace_error(p_identity(theta), target), rel=1e-9)
-    for place in [(0, 0), (1, size - 1), (2, size // 2)]:
-        moved = [theta.copy(), theta.copy()]
-        moved[0][place] += 1e-6
-        moved[1][place] -= 1e-6
-        ends = [p_identity_error(each, target)[0] for each in moved]
-        assert slope[place] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5)
-
-
-@pytest.mark.parametrize(("size", "published"), [(16, 105.8), (32, 314.4), (64, 906.4)])
-def test_published_errors_of_prefixes_are_reached(size: int, published: float) -> None:
-    """Within two percent of what the method's authors reach, and far below counting."""
-    found = optimise_gram(gram(Prefix(), size), restarts=3, rows=max(1, size // 16))
-    rows = optimise_gram(gram(Prefix(), size), restarts=3, rows=4)
-    assert min(found.error, rows.error) <= 1.02 * published
-    assert min(found.error, rows.error) < np.trace(gram(Prefix(), size))
-
-
-def test_plain_attributes_have_plain_strategies() -> None:
-    """Counts are measured as counts, and totals as totals."""
-    assert isinstance(optimise_attribute(Identity(), 7).block, Identity)
-    assert optimise_attribute(Identity(), 7).error == 7
-    assert isinstance(optimise_attribute(Total(), 7).block, Total)
-
-
-def test_expected_error_is_what_simulation_shows(tmp_path: Path) -> None:
-    """The formula of local least squares against many runs."""
-    workload = Workload(DOMAIN, (Task(("a", "d"), (Identity(), AllRanges())),))
-    mechanism = HDMM(epsilon=0.1, estimation=Estimation.LOCAL)
-    (strategy,) = mechanism.strategies(workload)
-    source = table()
-    (exact,) = source.exact_counts([("a", "d")])
-    true = workload.tasks[0].operator(DOMAIN).apply(exact.values)
-    ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1e9), Neighbours.ADD_OR_REMOVE)
-    curator = SimulatedCurator(source, ledger, rng=np.random.default_rng(0))
-    squared = [
-        float(((mechanism.run(curator, workload).answers(workload)[0] - true) ** 2).sum())
-        for _ in range(150)
-    ]
-    expected = strategy.expected_squared_error(scale=10.0)
-    assert np.mean(squared) == pytest.approx(expected, rel=0.1)
-
-
-def test_shares_minimise_the_total_error() -> None:
-    """Against a grid, for both kinds of noise."""
-    errors = [1.0, 8.0, 27.0]
-    for gaussian, power in ((False, 2), (True, 1)):
-        best = shares(errors, equal=False, gaussian=gaussian)
-        assert sum(best) == pytest.approx(1.0)
-        least = sum(e / s**power for e, s in zip(errors, best, strict=True))
-        rng = np.random.default_rng(0)
-        for other in rng.dirichlet(np.ones(3), 500):
-            assert sum(e / s**power for e, s in zip(errors, other, strict=True)) >= least - 1e-9
-    assert shares(errors, equal=True, gaussian=False) == [1 / 3] * 3
+# Scores and parent sets of PrivBayes.
 
 
 def test_sensitivities_of_dependence_by_brute_force() -> None:
@@ -343,29 +276,6 @@ def test_privbayes_by_fit_is_for_attributes_of_two_values(tmp_path: Path) -> Non
     with pytest.raises(InvalidInput, match="two values"):
         mechanism.run(SimulatedCurator(table(), other, rng=rng), WORKLOAD)
     assert other.spent == 0
-
-
-def test_least_squares_on_the_full_table() -> None:
-    """Against the pseudo-inverse of the stacked matrix."""
-    rng = np.random.default_rng(0)
-    domain = Domain({"a": 3, "b": 2})
-    measured = [
-        Measurement(("a",), rng.normal(size=3), stddev=2.0),
-        Measurement(("b", "a"), rng.normal(size=6), stddev=1.0),
-        Measurement(("b",), rng.normal(size=2), stddev=0.5, query=Prefix()),
-    ]
-    rows, goal = [], []
-    for m in measured:
-        part = domain.project(m.clique)
-        columns = []
-        for cell in np.eye(6):
-            table = Factor(domain, cell.reshape(3, 2)).project(part)
-            columns.append(m.operator(domain).apply(table.values) / m.stddev)
-        rows.append(np.array(columns).T)
-        goal.append(m.values / m.stddev)
-    expected = np.linalg.pinv(np.vstack(rows)) @ np.concatenate(goal)
-    found = least_squares(domain, measured).values.reshape(-1)
-    np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
 def test_maximal_parent_sets_by_brute_force() -> None:

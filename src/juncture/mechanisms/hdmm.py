@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
-import numpy as np
-
-from juncture.block import Block, Identity, Total
+from juncture.block import Identity
 from juncture.domain import Clique, Domain
+from juncture.errors import InvalidInput
 from juncture.estimation import estimate
 from juncture.factor import Factor
-from juncture.layout import Vector
 from juncture.measurement import Measurement
+from juncture.mechanisms.least_squares import full_least_squares, local_least_squares
+from juncture.mechanisms.marginal_strategy import marginal_strategy, residual_least_squares
 from juncture.mechanisms.multiplicative_weights import refuse_large
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.price import price_of
-from juncture.mechanisms.strategy import TaskStrategy, optimise_task, shares
+from juncture.mechanisms.strategy import Strategy, union_strategy
+from juncture.model import Model
+from juncture.privacy.accounting import (
+    Neighbours,
+    gaussian_stddev,
+    l1_sensitivity,
+    l2_sensitivity,
+    laplace_scale,
+)
 from juncture.privacy.door import Door
 from juncture.privacy.request import Request
-from juncture.query import Kron
+from juncture.query import bind
 from juncture.solvers.problem import Solver
 from juncture.solvers.stop_at_noise import StopAtNoise
 from juncture.workload import Workload, refuse_other_domain
+
+
+class Template(StrEnum):
+    """What kind of strategy is optimised."""
+
+    UNION = "union"
+    """A product for each clique of the workload: the paper's."""
+    MARGINALS = "marginals"
+    """Weighted marginals on all sets of attributes below the workload's cliques."""
+    BEST = "best"
+    """Whichever of the two promises the smaller total squared error by least squares."""
 
 
 class Estimation(StrEnum):
@@ -39,7 +60,7 @@ class Estimation(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class HDMM:
-    """Measure, for every task, a strategy that was optimised for it.
+    """Measure a strategy that was optimised for the workload.
 
     Strategies depend on the workload alone. Privacy: the measurements go through the curator, which
     charges each its share of the budget; shares add up to 1, so by sequential composition all cost
@@ -49,104 +70,111 @@ class HDMM:
     epsilon: float | None = None
     rho: float | None = None
     estimation: Estimation = Estimation.MODEL
+    template: Template = Template.UNION
     equal_shares: bool = True
-    """The paper divides the budget equally; otherwise for the least total squared error."""
+    """The paper divides the budget equally; otherwise for the least total squared error. Weighted
+    marginals have shares of their own."""
     restarts: int = 5
     solver: Solver = field(default_factory=StopAtNoise)
     """Of the model's fit: by default one that ends where only noise is left to fit."""
     max_steps: int = 5000
 
-    def strategies(self, workload: Workload) -> list[TaskStrategy]:
+    def strategy(self, workload: Workload) -> Strategy:
         """What would be measured: no data is looked at."""
-        tasks = workload.tasks
-        return [optimise_task(t, workload.domain, restarts=self.restarts) for t in tasks]
+        gaussian = price_of(self.epsilon, self.rho).gaussian
+        if self.template is Template.MARGINALS:
+            return marginal_strategy(workload, gaussian=gaussian, restarts=self.restarts)
+        union = union_strategy(
+            workload, gaussian=gaussian, restarts=self.restarts, equal_shares=self.equal_shares
+        )
+        if self.template is Template.UNION:
+            return union
+        marginals = marginal_strategy(workload, gaussian=gaussian, restarts=self.restarts)
+        both: list[Strategy] = [union, marginals]
+        return min(both, key=lambda each: math.fsum(self._errors(workload, each)))
+
+    def expected_squared_errors(
+        self, workload: Workload, neighbours: Neighbours = Neighbours.REPLACE
+    ) -> list[float]:
+        """By task, over all its answers by least squares: known before anything is spent."""
+        return self._errors(workload, self.strategy(workload), neighbours)
+
+    def _errors(
+        self,
+        workload: Workload,
+        strategy: Strategy,
+        neighbours: Neighbours = Neighbours.REPLACE,
+    ) -> list[float]:
+        requests = self._requests(strategy)
+        return strategy.expected_squared_errors(
+            [noise_stddev(workload.domain, request, neighbours) for request in requests]
+        )
 
     def run(self, curator: Door, workload: Workload) -> Outcome:
         """Measure and estimate."""
         refuse_other_domain(curator.domain, workload)
         if self.estimation is Estimation.FULL:
             refuse_large(curator.domain, tuple(curator.domain))
-        strategies = self.strategies(workload)
-        requests = list(self._requests(strategies))
+        strategy = self.strategy(workload)
         before = len(curator.ledger.events)
-        measurements = curator.measure_all(requests)
-        events = curator.ledger.events[before:]
+        measurements = curator.measure_all(self._requests(strategy))
+        project, model, statistics = self._estimated(curator, workload, measurements)
+        return Outcome(
+            project, model=model, measurements=measurements,
+            ledger=curator.ledger.events[before:], statistics=statistics,
+        )  # fmt: skip
+
+    def _estimated(
+        self, curator: Door, workload: Workload, measurements: Sequence[Measurement]
+    ) -> tuple[Callable[[Clique], Factor], Model | None, dict[str, Any]]:
+        domain = curator.domain
         if self.estimation is Estimation.FULL:
-            table = least_squares(curator.domain, measurements)
-            return Outcome(table.project, measurements=measurements, ledger=events, statistics={})
+            return full_least_squares(domain, measurements).project, None, {}
         if self.estimation is Estimation.LOCAL:
-            tables = _local_tables(curator.domain, measurements)
-            return Outcome(
-                tables.__getitem__, measurements=measurements, ledger=events, statistics={}
+            plain = all(isinstance(m.query, Identity) for m in measurements)
+            tables = (
+                residual_least_squares(domain, measurements, workload.cliques)
+                if self.template is not Template.UNION and plain
+                else local_least_squares(domain, measurements)
             )
+            return _Tables(domain, tables).project, None, {}
         fit = estimate(
-            curator.domain, measurements, total=curator.public_n_records, solver=self.solver,
+            domain, measurements, total=curator.public_n_records, solver=self.solver,
             max_steps=self.max_steps,
         )  # fmt: skip
-        return Outcome(
-            fit.model.project, model=fit.model, measurements=measurements, ledger=events,
-            statistics={**fit.statistics.summary(), "status": fit.status.name},
-        )  # fmt: skip
+        statistics = {**fit.statistics.summary(), "status": fit.status.name}
+        return fit.model.project, fit.model, statistics
 
-    def _requests(self, strategies: list[TaskStrategy]) -> Iterator[Request]:
+    def _requests(self, strategy: Strategy) -> list[Request]:
         price = price_of(self.epsilon, self.rho)
-        errors = [strategy.error for strategy in strategies]
-        divided = shares(errors, equal=self.equal_shares, gaussian=price.gaussian)
-        for strategy, share in zip(strategies, divided, strict=True):
-            clique = strategy.task.clique
-            query = Kron(dict(zip(clique, strategy.blocks, strict=True)))
-            plain = all(isinstance(block, Identity) for block in strategy.blocks)
-            yield Request(clique=clique, query=None if plain else query, **price.part(share))
+        return [
+            Request(clique=part.clique, query=part.query, **price.part(part.share))
+            for part in strategy.parts
+        ]
 
 
-def least_squares(domain: Domain, measurements: Sequence[Measurement]) -> Factor:
-    """The smallest full table, negative cells allowed, that fits the measurements best."""
-    from scipy.sparse.linalg import LinearOperator, lsmr  # noqa: PLC0415  slow to import
-
-    parts = [(m, domain.project(m.clique), m.operator(domain)) for m in measurements]
-    goal = np.concatenate([m.values / m.stddev for m, _, _ in parts])
-    ends = np.cumsum([operator.n_rows for _, _, operator in parts])[:-1]
-
-    def apply(flat: Vector) -> Vector:
-        table = Factor(domain, flat.reshape(domain.shape))
-        answers = [o.apply(table.project(part).values) / m.stddev for m, part, o in parts]
-        return np.concatenate(answers)
-
-    def adjoint(residuals: Vector) -> Vector:
-        whole = np.zeros(domain.shape)
-        for (m, part, o), piece in zip(parts, np.split(residuals, ends), strict=True):
-            back = Factor(part, o.adjoint(piece / m.stddev).reshape(part.shape))
-            whole += back.expand(domain).values
-        return whole.reshape(-1)
-
-    shape = (len(goal), domain.size)
-    system = LinearOperator(shape, matvec=apply, rmatvec=adjoint, dtype=np.float64)
-    found = lsmr(system, goal, atol=1e-10, btol=1e-10, maxiter=10 * domain.size)[0]
-    return Factor(domain, np.asarray(found).reshape(domain.shape))
+def noise_stddev(domain: Domain, request: Request, neighbours: Neighbours) -> float:
+    """Of the noise that a request's price buys, up to the rounding of the curator's lattice."""
+    operator = bind(request.query or Identity(), domain.project(request.clique))
+    if request.epsilon is not None:
+        scale = laplace_scale(l1_sensitivity(operator, neighbours), request.epsilon)
+        return math.sqrt(2.0) * scale
+    return gaussian_stddev(l2_sensitivity(operator, neighbours), request.rho or 0.0)
 
 
-def _local_tables(domain: Domain, measurements: list[Measurement]) -> dict[Clique, Factor]:
-    """The least-squares table of every measurement alone; those of one clique are averaged."""
-    found: dict[Clique, list[Vector]] = {}
-    for measurement in measurements:
-        found.setdefault(measurement.clique, []).append(_solved(domain, measurement))
-    return {
-        clique: Factor(domain.project(clique), np.mean(tables, axis=0))
-        for clique, tables in found.items()
-    }
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """Tables of some cliques, whatever the order of their attributes."""
 
+    domain: Domain
+    tables: dict[Clique, Factor]
 
-def _solved(domain: Domain, measurement: Measurement) -> Vector:
-    """The pseudo-inverse of a product of blocks, an attribute at a time."""
-    part = domain.project(measurement.clique)
-    if not isinstance(measurement.query, Kron):
-        return measurement.values.reshape(part.shape)
-    blocks: Mapping[str, Block] = measurement.query.blocks
-    chosen = [blocks.get(name, Total()) for name in part]
-    rows = [block.n_rows(size) for block, size in zip(chosen, part.shape, strict=True)]
-    table = measurement.values.reshape(rows)
-    for axis, (block, size) in enumerate(zip(chosen, part.shape, strict=True)):
-        if not isinstance(block, Identity):
-            inverse = np.linalg.pinv(block.matrix(size))
-            table = np.moveaxis(np.tensordot(table, inverse, (axis, 1)), -1, axis)
-    return table
+    def project(self, clique: Clique) -> Factor:
+        names = {self.domain.canonical(known): known for known in self.tables}
+        found = names.get(self.domain.canonical(clique))
+        if found is None:
+            raise InvalidInput(
+                f"`clique` must be one of the workload's; got {clique}. Only the forms with a "
+                "model or a full table answer others."
+            )
+        return self.tables[found].transpose(self.domain.project(clique))

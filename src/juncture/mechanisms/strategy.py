@@ -1,11 +1,9 @@
-"""What to measure so that a workload is answered with the least error: HDMM's optimisation.
+"""What to measure so that a workload is answered with the least error: HDMM's strategies.
 
-A strategy for one attribute is a matrix A whose columns have L1 norm 1. With Laplace noise of
-scale b on its rows, the expected squared error of a workload with Gram matrix V = W'W is
-2 b^2 tr[(A'A)^-1 V]. Strategies of the form A = [I; T] D, with T a few rows without negative
-entries and D dividing each column by its sum, are optimised by gradients (McKenna, Miklau, Hay and
-Machanavajjhala 2018); products of them serve products, and weighted stacks of those serve unions.
-Nothing here looks at data.
+A strategy is a list of queries on cliques, each with its share of the budget. This module makes
+those that measure a product for each clique and answer each task from its own clique;
+`marginal_strategy` makes those that measure weighted marginals and answer each task from all of
+them. Nothing here looks at data.
 """
 
 from __future__ import annotations
@@ -13,139 +11,193 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from juncture.block import Block, Identity, Matrix, Total
-from juncture.domain import Domain
+from juncture.block import Block, Identity
+from juncture.domain import Clique, Domain
 from juncture.errors import InvalidInput
-from juncture.workload import Task
+from juncture.mechanisms.attribute_strategy import (
+    Array,
+    AttributeStrategy,
+    gram,
+    optimise_attribute,
+    optimise_gram,
+)
+from juncture.query import Kron
+from juncture.workload import Task, Workload
 
-Array = NDArray[np.float64]
-
-# One extra row for so many values, at least one: the public rule of the method's authors.
-_VALUES_PER_ROW = 16
-
-
-@dataclass(frozen=True, eq=False)
-class AttributeStrategy:
-    """A block to measure on one attribute, and its error on the attribute's workload."""
-
-    block: Block
-    error: float
-    """The trace of the inverse Gram matrix times the workload's, times the squared L1 norm."""
+_SWEEPS, _ENOUGH = 10, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class TaskStrategy:
-    """What to measure for one task."""
+class Part:
+    """A query to measure, and its share of the budget."""
 
-    task: Task
+    clique: Clique
+    query: Kron | None
+    """None: every count."""
+    share: float
+
+
+class Strategy(Protocol):
+    """What to measure for a workload, and what error to expect."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """What to measure."""
+
+    def expected_squared_errors(self, stddevs: Sequence[float]) -> list[float]:
+        """By task, over all its answers by least squares, for the noise of each part."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProductStrategy:
+    """One product of blocks for some tasks on one clique."""
+
+    clique: Clique
+    tasks: tuple[int, ...]
+    """Their places in the workload."""
     blocks: tuple[Block, ...]
-    error: float
+    errors: tuple[float, ...]
+    """Of each task, for noise of variance 1."""
 
-    def expected_squared_error(self, scale: float) -> float:
-        """Over all answers of the task, when every row has Laplace noise of that scale."""
-        return 2.0 * scale**2 * self.error
+    @property
+    def error(self) -> float:
+        """Of all its tasks."""
+        return math.fsum(self.errors)
 
-
-def gram(block: Block, size: int) -> Array:
-    """The matrix of a block, transposed, times itself."""
-    matrix = block.matrix(size)
-    return np.asarray(matrix.T @ matrix)
-
-
-def trace_error(strategy: Array, workload_gram: Array) -> float:
-    """The squared L1 norm of a strategy times its trace; infinite where it cannot answer."""
-    inverse = np.linalg.pinv(strategy.T @ strategy)
-    supported = np.allclose(workload_gram @ inverse @ (strategy.T @ strategy), workload_gram)
-    norm = float(np.abs(strategy).sum(axis=0).max())
-    return norm**2 * float(np.trace(inverse @ workload_gram)) if supported else math.inf
+    @property
+    def query(self) -> Kron | None:
+        """What is measured."""
+        if all(isinstance(block, Identity) for block in self.blocks):
+            return None
+        return Kron(dict(zip(self.clique, self.blocks, strict=True)))
 
 
-def p_identity(theta: Array) -> Array:
-    """The identity over some rows, with columns divided by their sums."""
-    whole = np.vstack([np.eye(theta.shape[1]), theta])
-    return np.asarray(whole / whole.sum(axis=0))
+@dataclass(frozen=True, eq=False)
+class UnionStrategy:
+    """Products side by side, each answering its own tasks."""
+
+    products: tuple[ProductStrategy, ...]
+    shares: tuple[float, ...]
+
+    @property
+    def parts(self) -> list[Part]:
+        """One for each product."""
+        pairs = zip(self.products, self.shares, strict=True)
+        return [Part(product.clique, product.query, share) for product, share in pairs]
+
+    def expected_squared_errors(self, stddevs: Sequence[float]) -> list[float]:
+        """Of local least squares: a task's errors are those of its own product."""
+        found = {
+            place: stddev**2 * error
+            for product, stddev in zip(self.products, stddevs, strict=True)
+            for place, error in zip(product.tasks, product.errors, strict=True)
+        }
+        return [found[place] for place in sorted(found)]
 
 
-def p_identity_error(theta: Array, workload_gram: Array) -> tuple[float, Array]:
-    """The trace of a p-identity strategy, and its gradient, in closed form."""
-    p = len(theta)
-    sums = 1.0 + theta.sum(axis=0)
-    scaled = workload_gram * np.multiply.outer(sums, sums)
-    small = np.eye(p) + theta @ theta.T
-    inner = np.linalg.solve(small, theta)
-    b = inner @ scaled
-    diagonal = (np.diag(scaled) - (theta * b).sum(axis=0)) / sums
-    value = float(np.trace(scaled) - (theta * b).sum())
-    return value, -2.0 * (b - (b @ theta.T) @ inner) + 2.0 * diagonal[None, :]
-
-
-def optimise_attribute(
-    block: Block, size: int, *, restarts: int = 5, seed: int = 0
-) -> AttributeStrategy:
-    """The best strategy found for one attribute: as it is, all together, or p-identity."""
-    if isinstance(block, Identity):
-        return AttributeStrategy(block, float(size))
-    if isinstance(block, Total):
-        return AttributeStrategy(block, 1.0)
-    return optimise_gram(gram(block, size), restarts=restarts, seed=seed)
-
-
-def optimise_gram(
-    workload_gram: Array, *, restarts: int = 5, seed: int = 0, rows: int | None = None
-) -> AttributeStrategy:
-    """The best strategy found for a Gram matrix."""
-    from scipy.optimize import minimize  # noqa: PLC0415  slow to import
-
-    size = len(workload_gram)
-    p = max(1, size // _VALUES_PER_ROW) if rows is None else rows
-    # Scaled, so that the solver's tolerances mean the same for every workload.
-    unit = float(np.trace(workload_gram)) or 1.0
-    rng = np.random.default_rng(seed)
-    best = AttributeStrategy(Identity(), float(np.trace(workload_gram)))
-    ones = trace_error(np.ones((1, size)), workload_gram)
-    if ones < best.error:
-        best = AttributeStrategy(Total(), ones)
-
-    def objective(flat: Array) -> tuple[float, Array]:
-        value, slope = p_identity_error(flat.reshape(p, size), workload_gram / unit)
-        return value, slope.reshape(-1)
-
-    for _ in range(restarts):
-        found = minimize(
-            objective, rng.random(p * size), jac=True, method="L-BFGS-B",
-            bounds=[(0.0, None)] * (p * size), options={"maxiter": 2000, "ftol": 1e-9},
-        )  # fmt: skip
-        if found.fun * unit < best.error * (1.0 - 1e-9):
-            matrix = p_identity(np.asarray(found.x).reshape(p, size))
-            best = AttributeStrategy(Matrix(matrix), float(found.fun) * unit)
-    return best
-
-
-def optimise_task(task: Task, domain: Domain, *, restarts: int = 5, seed: int = 0) -> TaskStrategy:
-    """A strategy for a product: the product of the attributes' strategies."""
-    parts = [
-        _cached(block, domain[name], restarts, seed)
-        for name, block in zip(task.clique, task.blocks, strict=True)
+def union_strategy(
+    workload: Workload, *, gaussian: bool, equal_shares: bool, restarts: int = 5
+) -> UnionStrategy:
+    """A product for each clique, or for each of its tasks where that is better."""
+    if not workload.tasks:
+        raise InvalidInput("`workload` must have a task; got none. Add at least one.")
+    groups: dict[Clique, list[int]] = {}
+    for place, task in enumerate(workload.tasks):
+        groups.setdefault(workload.domain.canonical(task.clique), []).append(place)
+    products = [
+        product
+        for places in groups.values()
+        for product in _products(workload, places, gaussian, restarts)
     ]
-    error = math.prod(part.error for part in parts)
-    return TaskStrategy(task, tuple(part.block for part in parts), error)
+    errors = [product.error for product in products]
+    divided = shares(errors, equal=equal_shares, gaussian=gaussian)
+    return UnionStrategy(tuple(products), tuple(divided))
 
 
-_CACHE: dict[tuple[str, int, int, int], AttributeStrategy] = {}
+def _products(
+    workload: Workload, places: list[int], gaussian: bool, restarts: int
+) -> list[ProductStrategy]:
+    """One product for all tasks of a clique, or one for each: whichever errs less in all."""
+    each = [
+        optimise_product(workload, [place], gaussian=gaussian, restarts=restarts)
+        for place in places
+    ]
+    if len(places) == 1:
+        return each
+    together = optimise_product(workload, places, gaussian=gaussian, restarts=restarts)
+    power = 2 if gaussian else 3
+    apart = math.fsum(product.error ** (1 / power) for product in each) ** power
+    return [together] if together.error <= apart else each
 
 
-def _cached(block: Block, size: int, restarts: int, seed: int) -> AttributeStrategy:
-    """Blocks without arrays are told apart by how they are written."""
-    key = (repr(block), size, restarts, seed)
-    if isinstance(block, Matrix):
-        return optimise_attribute(block, size, restarts=restarts, seed=seed)
-    if key not in _CACHE:
-        _CACHE[key] = optimise_attribute(block, size, restarts=restarts, seed=seed)
-    return _CACHE[key]
+def optimise_product(
+    workload: Workload, places: Sequence[int], *, gaussian: bool, restarts: int = 5
+) -> ProductStrategy:
+    """One product for tasks of one clique, an attribute at a time for the others as they are.
+
+    With c the error of a task on an attribute, the error of a task is the product of its c; so an
+    attribute's best strategy is that for the sum of its Gram matrices, each weighted by the
+    product of its task's other errors.
+    """
+    tasks = [workload.tasks[place] for place in places]
+    clique, domain = tasks[0].clique, workload.domain
+    if len(tasks) == 1:
+        found = [
+            optimise_attribute(block, domain[name], gaussian=gaussian, restarts=restarts)
+            for name, block in zip(clique, tasks[0].blocks, strict=True)
+        ]
+        error = math.prod(part.error for part in found)
+        blocks = tuple(part.block for part in found)
+        return ProductStrategy(clique, tuple(places), blocks, (error,))
+    grams = [[gram(block, domain[name]) for name, block in _named(t, clique)] for t in tasks]
+    # From the errors of counting, and from those that each task would have alone.
+    counted = [[float(np.trace(each)) for each in row] for row in grams]
+    alone = [
+        [optimise_gram(each, gaussian=gaussian, restarts=restarts).error for each in row]
+        for row in grams
+    ]
+    ends = [
+        _descended(clique, tuple(places), domain, grams, np.array(start), gaussian, restarts)
+        for start in (counted, alone)
+    ]
+    return min(ends, key=lambda each: each.error)
+
+
+def _named(task: Task, clique: Clique) -> list[tuple[str, Block]]:
+    blocks = dict(zip(task.clique, task.blocks, strict=True))
+    return [(name, blocks[name]) for name in clique]
+
+
+def _descended(
+    clique: Clique,
+    places: tuple[int, ...],
+    domain: Domain,
+    grams: list[list[Array]],
+    errors: Array,
+    gaussian: bool,
+    restarts: int,
+) -> ProductStrategy:
+    chosen = [AttributeStrategy(Identity(), float(domain[name])) for name in clique]
+    whole = math.inf
+    for _ in range(_SWEEPS):
+        for axis in range(len(clique)):
+            weights = errors.prod(axis=1) / errors[:, axis]
+            weights = weights / weights.max()
+            target = sum(w * row[axis] for w, row in zip(weights, grams, strict=True))
+            better = optimise_gram(np.asarray(target), gaussian=gaussian, restarts=restarts)
+            matrix = better.block.matrix(domain[clique[axis]])
+            inverse = np.linalg.pinv(matrix.T @ matrix)
+            chosen[axis] = better
+            errors[:, axis] = [float((inverse * row[axis]).sum()) for row in grams]
+        before, whole = whole, float(errors.prod(axis=1).sum())
+        if whole > before * (1.0 - _ENOUGH):
+            break
+    blocks = tuple(part.block for part in chosen)
+    return ProductStrategy(clique, places, blocks, tuple(errors.prod(axis=1).tolist()))
 
 
 def shares(errors: Sequence[float], *, equal: bool, gaussian: bool) -> list[float]:
@@ -155,8 +207,6 @@ def shares(errors: Sequence[float], *, equal: bool, gaussian: bool) -> list[floa
     shares go as the cube root of the errors. With Gaussian noise and rho times a share, errors go
     as one over the share: shares go as the square root.
     """
-    if not errors:
-        raise InvalidInput("`workload` must have a task; got none. Add at least one.")
     if equal:
         return [1.0 / len(errors)] * len(errors)
     weights = [error ** (1 / 2 if gaussian else 1 / 3) for error in errors]

@@ -48,7 +48,7 @@ class Cost:
     rho: float
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
+        for name, value in (("epsilon", self.epsilon), ("rho", self.rho)):
             if not value > 0.0:
                 raise InvalidInput(
                     f"`{name}` must be positive; got {value}. Nothing is released for nothing."

@@ -1,0 +1,74 @@
+"""Tables from noisy measurements by least squares, negative cells allowed: HDMM's original ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from juncture.block import Block, Identity, Total
+from juncture.domain import Clique, Domain
+from juncture.factor import Factor
+from juncture.layout import Vector
+from juncture.measurement import Measurement
+from juncture.query import Kron
+
+
+def full_least_squares(domain: Domain, measurements: Sequence[Measurement]) -> Factor:
+    """The smallest full table that fits the measurements best."""
+    from scipy.sparse.linalg import LinearOperator, lsmr  # noqa: PLC0415  slow to import
+
+    parts = [(m, domain.project(m.clique), m.operator(domain)) for m in measurements]
+    goal = np.concatenate([m.values / m.stddev for m, _, _ in parts])
+    ends = np.cumsum([operator.n_rows for _, _, operator in parts])[:-1]
+
+    def apply(flat: Vector) -> Vector:
+        table = Factor(domain, flat.reshape(domain.shape))
+        answers = [o.apply(table.project(part).values) / m.stddev for m, part, o in parts]
+        return np.concatenate(answers)
+
+    def adjoint(residuals: Vector) -> Vector:
+        whole = np.zeros(domain.shape)
+        for (m, part, o), piece in zip(parts, np.split(residuals, ends), strict=True):
+            back = Factor(part, o.adjoint(piece / m.stddev).reshape(part.shape))
+            whole += back.expand(domain).values
+        return whole.reshape(-1)
+
+    shape = (len(goal), domain.size)
+    system = LinearOperator(shape, matvec=apply, rmatvec=adjoint, dtype=np.float64)
+    found = lsmr(system, goal, atol=1e-10, btol=1e-10, maxiter=10 * domain.size)[0]
+    return Factor(domain, np.asarray(found).reshape(domain.shape))
+
+
+def local_least_squares(
+    domain: Domain, measurements: Sequence[Measurement]
+) -> dict[Clique, Factor]:
+    """For each measured clique, the table that fits its own measurements best."""
+    groups: dict[Clique, list[Measurement]] = {}
+    for measurement in measurements:
+        groups.setdefault(domain.canonical(measurement.clique), []).append(measurement)
+    found = {}
+    for clique, group in groups.items():
+        part = domain.project(clique)
+        found[clique] = (
+            _inverted(domain, group[0]).transpose(part)
+            if len(group) == 1 and isinstance(group[0].query, Kron | Identity)
+            else full_least_squares(part, group)
+        )
+    return found
+
+
+def _inverted(domain: Domain, measurement: Measurement) -> Factor:
+    """The pseudo-inverse of a product of blocks, an attribute at a time."""
+    part = domain.project(measurement.clique)
+    if not isinstance(measurement.query, Kron):
+        return Factor(part, measurement.values.reshape(part.shape))
+    blocks: Mapping[str, Block] = measurement.query.blocks
+    chosen = [blocks.get(name, Total()) for name in part]
+    rows = [block.n_rows(size) for block, size in zip(chosen, part.shape, strict=True)]
+    table = measurement.values.reshape(rows)
+    for axis, (block, size) in enumerate(zip(chosen, part.shape, strict=True)):
+        if not isinstance(block, Identity):
+            inverse = np.linalg.pinv(block.matrix(size))
+            table = np.moveaxis(np.tensordot(table, inverse, (axis, 1)), -1, axis)
+    return Factor(part, table)
