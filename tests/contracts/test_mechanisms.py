@@ -20,6 +20,7 @@ from juncture.mechanisms.hdmm import HDMM, Estimation, Template
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.mechanisms.mwem import MWEM, Selection, Update, single_row
 from juncture.mechanisms.privbayes import PrivBayes, maximal_parent_sets
+from juncture.mechanisms.strategy import Shares
 from juncture.privacy import score
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.curator import Curator
@@ -48,7 +49,8 @@ FORMS = [
     Form("hdmm, model", HDMM(), 0.01),
     Form("hdmm, local", HDMM(estimation=LOCAL), 1e-6),
     Form("hdmm, full", HDMM(estimation=Estimation.FULL), 1e-6),
-    Form("hdmm, model, unequal shares", HDMM(equal_shares=False), 0.01),
+    Form("hdmm, model, unequal shares", HDMM(shares=Shares.TOTAL), 0.01),
+    Form("hdmm, local, relative shares", HDMM(shares=Shares.RELATIVE, estimation=LOCAL), 1e-6),
     Form("hdmm, marginals, model", HDMM(template=Template.MARGINALS), 0.01),
     Form("hdmm, marginals, local", HDMM(template=Template.MARGINALS, estimation=LOCAL), 1e-6),
     Form("hdmm, best, local", HDMM(template=Template.BEST, estimation=LOCAL), 1e-6),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from juncture.mechanisms.marginal_strategy import (
     marginals_error,
     residual_least_squares,
 )
-from juncture.mechanisms.strategy import optimise_product, shares, union_strategy
+from juncture.mechanisms.strategy import Shares, optimise_product, shares, union_strategy
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
 from juncture.privacy.simulated import SimulatedCurator
@@ -73,6 +74,17 @@ def test_published_errors_of_prefixes_are_reached(size: int, published: float) -
     assert min(found.error, rows.error) < np.trace(gram(Prefix(), size))
 
 
+def test_rows_that_say_nothing_are_left_out() -> None:
+    """More rows than are of use: those kept are large enough to be measured on a lattice."""
+    found = optimise_gram(gram(Prefix(), 40), restarts=1, rows=12)
+    rows = found.block.matrix(40)[40:]
+    assert 0 < len(rows) <= 12
+    assert rows.max(axis=1).min() > 1e-3
+    assert found.error == pytest.approx(
+        trace_error(found.block.matrix(40), gram(Prefix(), 40)), rel=1e-9
+    )
+
+
 def test_plain_attributes_have_plain_strategies() -> None:
     """Counts are measured as counts, and totals as totals."""
     assert isinstance(optimise_attribute(Identity(), 7).block, Identity)
@@ -82,15 +94,21 @@ def test_plain_attributes_have_plain_strategies() -> None:
 
 def test_shares_minimise_the_total_error() -> None:
     """Against a grid, for both kinds of noise."""
-    errors = [1.0, 8.0, 27.0]
+    errors, sizes, rng = [1.0, 8.0, 27.0], [5.0, 1.0, 0.1], np.random.default_rng(0)
     for gaussian, power in ((False, 2), (True, 1)):
-        best = shares(errors, equal=False, gaussian=gaussian)
-        assert sum(best) == pytest.approx(1.0)
-        least = sum(e / s**power for e, s in zip(errors, best, strict=True))
-        rng = np.random.default_rng(0)
-        for other in rng.dirichlet(np.ones(3), 500):
-            assert sum(e / s**power for e, s in zip(errors, other, strict=True)) >= least - 1e-9
-    assert shares(errors, equal=True, gaussian=False) == [1 / 3] * 3
+        for by in (Shares.TOTAL, Shares.RELATIVE):
+            best = shares(errors, by, gaussian=gaussian, sizes=sizes)
+            assert sum(best) == pytest.approx(1.0)
+
+            def whole(parts: Sequence[float], by: Shares = by, power: int = power) -> float:
+                squared = [e / s**power for e, s in zip(errors, parts, strict=True)]
+                if by is Shares.TOTAL:
+                    return sum(squared)
+                return float(sum(np.sqrt(e * n) for e, n in zip(squared, sizes, strict=True)))
+
+            for other in rng.dirichlet(np.ones(3), 500):
+                assert whole(other) >= whole(best) - 1e-9
+    assert shares(errors, Shares.EQUAL, gaussian=False) == [1 / 3] * 3
 
 
 def test_least_squares_on_the_full_table() -> None:
@@ -171,7 +189,7 @@ def test_one_product_for_several_tasks(gaussian: bool) -> None:
         assert error == pytest.approx(np.trace(inverse @ own.T @ own), rel=1e-6)
     counted = sum(float((dense(domain, t) ** 2).sum()) for t in tasks)
     assert found.error < counted
-    union = union_strategy(workload, gaussian=gaussian, equal_shares=False)
+    union = union_strategy(workload, gaussian=gaussian, divided=Shares.TOTAL)
     assert len(union.parts) == 1
     assert [part.share for part in union.parts] == [1.0]
 
@@ -183,7 +201,7 @@ def test_tasks_that_want_different_things_are_measured_apart() -> None:
         Task(("a", "b"), (Identity(), Total())),
         Task(("a", "b"), (Total(), Identity())),
     )
-    union = union_strategy(Workload(domain, totals), gaussian=False, equal_shares=False)
+    union = union_strategy(Workload(domain, totals), gaussian=False, divided=Shares.TOTAL)
     assert len(union.parts) == 2
     assert union.expected_squared_errors([2.0, 1.0]) == pytest.approx([160.0, 40.0])
 
@@ -255,9 +273,9 @@ def test_weighted_marginals_beat_a_product_for_each_clique() -> None:
     """For all pairs of six attributes with Laplace noise, by total error."""
     domain = Domain(dict.fromkeys("abcdef", 4))
     workload = Workload.all_marginals(domain, 2)
-    union = HDMM(epsilon=1.0, equal_shares=False)
+    union = HDMM(epsilon=1.0, shares=Shares.TOTAL)
     marginals = HDMM(epsilon=1.0, template=Template.MARGINALS)
-    best = HDMM(epsilon=1.0, equal_shares=False, template=Template.BEST)
+    best = HDMM(epsilon=1.0, shares=Shares.TOTAL, template=Template.BEST)
     errors = [sum(each.expected_squared_errors(workload)) for each in (union, marginals, best)]
     assert errors[1] < errors[0]
     assert errors[2] == pytest.approx(errors[1])
@@ -296,9 +314,9 @@ def test_local_least_squares_of_several_measurements() -> None:
 
 
 FORMS = [
-    HDMM(epsilon=0.1, equal_shares=False),
+    HDMM(epsilon=0.1, shares=Shares.TOTAL),
     HDMM(epsilon=0.1, template=Template.MARGINALS, restarts=1),
-    HDMM(rho=0.02, equal_shares=False),
+    HDMM(rho=0.02, shares=Shares.TOTAL),
     HDMM(rho=0.02, template=Template.MARGINALS, restarts=1),
 ]
 

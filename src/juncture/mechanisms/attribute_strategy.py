@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 
 # One extra row for so many values, at least one: the public rule of the method's authors.
 _VALUES_PER_ROW = 16
+# Rows that stay below this beside the identity say nothing, and would vanish on a coarse lattice.
+_LEAST_ENTRY = 0.01
 # Beyond this size a square matrix for Gaussian noise takes too long to optimise.
 _MOST_SQUARE = 256
 
@@ -143,8 +145,8 @@ def _p_identity(target: Array, p: int, restarts: int, seed: int) -> Array:
         )
         for _ in range(max(1, restarts))
     ]  # fmt: skip
-    best = min(found, key=lambda each: float(each.fun))
-    return p_identity(np.asarray(best.x).reshape(p, size))
+    theta = np.asarray(min(found, key=lambda each: float(each.fun)).x).reshape(p, size)
+    return p_identity(theta[theta.max(axis=1) >= _LEAST_ENTRY])
 
 
 def _gaussian(target: Array) -> Array:

@@ -19,7 +19,7 @@ from juncture.mechanisms.marginal_strategy import marginal_strategy, residual_le
 from juncture.mechanisms.multiplicative_weights import refuse_large
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.price import price_of
-from juncture.mechanisms.strategy import Strategy, union_strategy
+from juncture.mechanisms.strategy import Shares, Strategy, union_strategy
 from juncture.model import Model
 from juncture.privacy.accounting import (
     Neighbours,
@@ -71,9 +71,8 @@ class HDMM:
     rho: float | None = None
     estimation: Estimation = Estimation.MODEL
     template: Template = Template.UNION
-    equal_shares: bool = True
-    """The paper divides the budget equally; otherwise for the least total squared error. Weighted
-    marginals have shares of their own."""
+    shares: Shares = Shares.EQUAL
+    """How a union divides the budget; weighted marginals have shares of their own."""
     restarts: int = 5
     solver: Solver = field(default_factory=StopAtNoise)
     """Of the model's fit: by default one that ends where only noise is left to fit."""
@@ -85,7 +84,7 @@ class HDMM:
         if self.template is Template.MARGINALS:
             return marginal_strategy(workload, gaussian=gaussian, restarts=self.restarts)
         union = union_strategy(
-            workload, gaussian=gaussian, restarts=self.restarts, equal_shares=self.equal_shares
+            workload, gaussian=gaussian, restarts=self.restarts, divided=self.shares
         )
         if self.template is Template.UNION:
             return union

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
@@ -39,6 +40,17 @@ class Part:
     query: Kron | None
     """None: every count."""
     share: float
+
+
+class Shares(StrEnum):
+    """How the budget is divided between the products of a union."""
+
+    EQUAL = "equal"
+    """The paper's."""
+    TOTAL = "total"
+    """For the least total squared error: HDMM's own rule. Tasks of many cells get the most."""
+    RELATIVE = "relative"
+    """For the least sum of relative absolute errors of all tasks: the paper's measure of error."""
 
 
 class Strategy(Protocol):
@@ -100,7 +112,7 @@ class UnionStrategy:
 
 
 def union_strategy(
-    workload: Workload, *, gaussian: bool, equal_shares: bool, restarts: int = 5
+    workload: Workload, *, gaussian: bool, divided: Shares = Shares.EQUAL, restarts: int = 5
 ) -> UnionStrategy:
     """A product for each clique, or for each of its tasks where that is better."""
     if not workload.tasks:
@@ -114,8 +126,9 @@ def union_strategy(
         for product in _products(workload, places, gaussian, restarts)
     ]
     errors = [product.error for product in products]
-    divided = shares(errors, equal=equal_shares, gaussian=gaussian)
-    return UnionStrategy(tuple(products), tuple(divided))
+    sizes = [_relative_size(workload, product) for product in products]
+    parts = shares(errors, divided, gaussian=gaussian, sizes=sizes)
+    return UnionStrategy(tuple(products), tuple(parts))
 
 
 def _products(
@@ -200,14 +213,40 @@ def _descended(
     return ProductStrategy(clique, places, blocks, tuple(errors.prod(axis=1).tolist()))
 
 
-def shares(errors: Sequence[float], *, equal: bool, gaussian: bool) -> list[float]:
-    """How to divide a budget between strategies of these errors: for the least total error.
+def shares(
+    errors: Sequence[float], by: Shares, *, gaussian: bool, sizes: Sequence[float] = ()
+) -> list[float]:
+    """How to divide a budget between strategies of these errors.
 
-    With Laplace noise and epsilon times a share for each, errors go as one over the squared share:
-    shares go as the cube root of the errors. With Gaussian noise and rho times a share, errors go
-    as one over the share: shares go as the square root.
+    With Laplace noise and epsilon times a share for each, squared errors go as one over the squared
+    share: for the least sum, shares go as the cube root of the errors. With Gaussian noise and rho
+    times a share, they go as one over the share: shares go as the square root. Absolute errors go
+    as the root of the squared ones: `sizes` says for each how many queries count how many answers'
+    worth of error as one (see `_relative_size`), and the same argument gives the powers 1/4 of
+    size-weighted errors, and 1/3.
     """
-    if equal:
+    if by is Shares.EQUAL:
         return [1.0 / len(errors)] * len(errors)
-    weights = [error ** (1 / 2 if gaussian else 1 / 3) for error in errors]
+    if by is Shares.TOTAL:
+        weights = [error ** (1 / 2 if gaussian else 1 / 3) for error in errors]
+    else:
+        pairs = zip(errors, sizes, strict=True)
+        weights = [(error * size) ** (1 / 3 if gaussian else 1 / 4) for error, size in pairs]
     return [weight / math.fsum(weights) for weight in weights]
+
+
+def _relative_size(workload: Workload, product: ProductStrategy) -> float:
+    """What makes squared errors of a product's tasks comparable as relative absolute ones.
+
+    A task's absolute error is about the root of its queries times its squared error; relative to
+    its answers' sum, which is about the records times the mean of its columns' sums. Both are
+    public: nothing is read off the data.
+    """
+    ratios = []
+    for place in product.tasks:
+        task = workload.tasks[place]
+        sizes = [workload.domain[name] for name in task.clique]
+        matrices = [b.matrix(size) for b, size in zip(task.blocks, sizes, strict=True)]
+        queries = math.prod(len(matrix) for matrix in matrices)
+        ratios.append(queries / math.prod(float(m.sum(axis=0).mean()) for m in matrices) ** 2)
+    return math.fsum(ratios) / len(ratios)
