@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 from numba import carray, cfunc, types
 
 from juncture.counting_kernels import count_cells as _count_cells
+from juncture.drawing_kernels import weigh_round as _weigh_round
 from juncture.errors import JunctureError
 from juncture.flat_kernels import descend as _descend
 from juncture.flat_kernels import dot as _dot
@@ -149,9 +150,17 @@ def hand_out(
     )  # fmt: skip
 
 
+def weigh_round(answers, before, slope, work, found, eta, n_before, weight, n):
+    _weigh_round(
+        carray(answers, n), carray(before, n), carray(slope, n), carray(work, n), carray(found, 2),
+        eta, n_before, weight,
+    )  # fmt: skip
+
+
 _DOORS = (
     run, maximise, mix, descend, dot, quadratic, quadratic_value,
     make_aliases, draw, count_rows, apportion, hand_out, count_bytes, count_wide,
+    weigh_round,
 )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ _SOURCES = (
     "flat_kernels.py",
     "sampling_kernels.py",
     "counting_kernels.py",
+    "drawing_kernels.py",
     *(f"oracles/{name}.py" for name in ("opcodes", "vector", "rows", "kernels", "peaks")),
 )
 _CHECKSUM_BYTES = 32
@@ -59,6 +60,7 @@ SIGNATURES = {
     "count_bytes": "vCqqQqQQqIq",
     "count_wide": "vIqqQqQQqIq",
     "hand_out": "vIqqQQqQqIIQqqIuq",
+    "weigh_round": "vDIDDDdddq",
 }
 _C_TYPES: dict[str, Any] = {
     "v": None,

@@ -15,9 +15,11 @@ from juncture.block import Identity, Prefix
 from juncture.data.source import Memory
 from juncture.domain import Domain
 from juncture.errors import InvalidInput, ModelTooLarge
-from juncture.mechanisms.dual_query import DrawLikelihood, DualQuery, RecordSearch, Round
+from juncture.mechanisms.draw_likelihood import DrawLikelihood, Round
+from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
+from juncture.mechanisms.record_search import RecordSearch
 from juncture.plan import Plan
 from juncture.privacy import score
 from juncture.privacy.accounting import Budget, Neighbours
@@ -101,10 +103,10 @@ def likelihood() -> tuple[DrawLikelihood, list[Round]]:
     rng = np.random.default_rng(2)
     n = WORKLOAD.n_queries
     rounds = [
-        Round(rng.integers(0, t + 1, n).astype(float), rng.integers(-2, 3, n).astype(float), t)
+        Round(rng.integers(0, t + 1, n).astype(np.int32), rng.integers(0, 2 * n, 6), t)
         for t in range(4)
     ]
-    return DrawLikelihood(DOMAIN, WORKLOAD, rounds, 0.7, 6, N), rounds
+    return DrawLikelihood(DOMAIN, WORKLOAD, rounds, 0.7, N), rounds
 
 
 def test_the_likelihood_is_that_of_the_draws() -> None:
@@ -118,7 +120,8 @@ def test_the_likelihood_is_that_of_the_draws() -> None:
         for each in rounds[1:]:
             g = 0.7 * (each.n_before * y - each.before)
             whole = np.exp(g).sum() + np.exp(-g).sum()
-            total += 6 * math.log(whole) - float(each.drawn @ g)
+            both = np.concatenate([g, -g])
+            total += sum(math.log(whole) - both[place] for place in each.drawn)
         values.append(total)
     found = [loss.of_answers(y)[0] for y in answers]
     assert found == pytest.approx(values, rel=1e-12)
@@ -163,6 +166,23 @@ def test_the_record_found_is_the_best(exact: bool, monkeypatch: pytest.MonkeyPat
         found = search.best(drawn)
         slack = 1e-4 if exact else 2.0  # one attribute at a time may end beside the best
         assert scores[tuple(found.values())] >= max(scores.values()) - slack
+
+
+def test_ties_may_go_to_first_values() -> None:
+    """Where all records are as good, the first of all; where one cell is better, that one."""
+    search = RecordSearch(DOMAIN, WORKLOAD, np.random.default_rng(3), random_ties=False)
+    assert search.best(np.zeros(WORKLOAD.n_queries)) == {"a": 0, "b": 0, "c": 0}
+    drawn = np.zeros(WORKLOAD.n_queries)
+    drawn[3] = 1.0  # the second value of a with the second of b
+    assert search.best(drawn) == {"a": 1, "b": 1, "c": 0}
+
+
+def test_rounds_can_be_limited(tmp_path: Path) -> None:
+    """Fewer rounds than the budget allows cost less, and all are kept."""
+    mechanism = DualQuery(rho=0.05, draws=10, most_rounds=3, seed=0, estimation=Estimation.LOCAL)
+    outcome, ledger = ran(tmp_path / "few", mechanism, 0.05)
+    assert outcome.statistics["rounds"] == 3
+    assert ledger.spent < 0.05
 
 
 def test_draws_follow_their_exponents() -> None:

@@ -1,0 +1,100 @@
+"""The record that satisfies most of some queries: DualQuery's inner problem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from juncture.domain import Domain
+from juncture.errors import ModelTooLarge
+from juncture.factor import Factor
+from juncture.layout import Vector
+from juncture.oracles.propagation import Propagation
+from juncture.plan import Plan
+from juncture.workload import Workload
+
+# How much a random number, added to break ties, may count against a drawn query.
+_TIE_BREAK = 1e-6
+# Coordinate searches from random records, where the exact search does not fit.
+_STARTS, _SWEEPS = 8, 4
+
+
+class RecordSearch:
+    """The record that satisfies most of the drawn queries."""
+
+    def __init__(
+        self, domain: Domain, workload: Workload, rng: np.random.Generator, *,
+        random_ties: bool = True,
+    ) -> None:  # fmt: skip
+        self.domain, self.workload, self.rng = domain, workload, rng
+        self._random_ties = random_ties
+        self._operators = [task.operator(domain) for task in workload.tasks]
+        self._ends = np.cumsum([operator.n_rows for operator in self._operators])[:-1]
+        try:
+            self._oracle: Propagation | None = Propagation(Plan.build(domain, workload.cliques))
+        except ModelTooLarge:
+            self._oracle = None
+
+    def best(self, drawn: Vector) -> dict[str, int]:
+        """By max-product on the workload's junction tree; ties and free attributes at random.
+
+        (Without random ties, untouched attributes get their first value.)
+        Where the tree does not fit into memory, the best of a few searches, one attribute at a time
+        from random records.
+        """
+        tables = self._tables(drawn)
+        noise = [
+            Factor(t.domain, t.values + _TIE_BREAK * self._tie_break(t.values.shape))
+            for t in tables
+        ]
+        if self._oracle is None:
+            return self._searched(noise)
+        peak = self._oracle.maximum(self._oracle.layout.pack(noise)).record
+        for name in self._oracle.plan.free_attributes:
+            peak[name] = int(self.rng.integers(self.domain[name])) if self._random_ties else 0
+        return peak
+
+    def _tie_break(self, shape: tuple[int, ...]) -> Vector:
+        """Small random numbers; or ones that fall with each axis, so that first values win."""
+        if self._random_ties:
+            return self.rng.random(shape)
+        falling = np.zeros(shape)
+        for axis, size in enumerate(shape):
+            along = -np.arange(size) / size
+            falling += along.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+        return falling
+
+    def _tables(self, drawn: Vector) -> list[Factor]:
+        """For each task, how much each cell adds."""
+        parts = zip(self.workload.tasks, self._operators, np.split(drawn, self._ends), strict=True)
+        return [
+            Factor(self.domain.project(task.clique), operator.adjoint(part).reshape(operator.shape))
+            for task, operator, part in parts
+        ]
+
+    def _searched(self, tables: Sequence[Factor]) -> dict[str, int]:
+        best, highest = dict[str, int](), -math.inf
+        for _ in range(_STARTS):
+            record = {name: int(self.rng.integers(size)) for name, size in self.domain.items()}
+            for _ in range(_SWEEPS):
+                for name in self.domain:
+                    gains = np.zeros(self.domain[name])
+                    for table in (t for t in tables if name in t.domain):
+                        cell = tuple(slice(None) if n == name else record[n] for n in table.domain)
+                        gains += table.values[cell]
+                    record[name] = int(gains.argmax())
+            score = math.fsum(float(t.values[tuple(record[n] for n in t.domain)]) for t in tables)
+            if score > highest:
+                best, highest = record, score
+        return best
+
+    def answers(self, record: Mapping[str, int]) -> Vector:
+        """Which queries a record satisfies."""
+        found = []
+        for task, operator in zip(self.workload.tasks, self._operators, strict=True):
+            one = np.zeros(operator.shape)
+            one[tuple(record[name] for name in task.clique)] = 1.0
+            found.append(operator.apply(one))
+        return np.concatenate(found)
