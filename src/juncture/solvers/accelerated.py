@@ -144,7 +144,7 @@ def _match(problem: Problem, cycle: Cycle, share: float, steps: int) -> tuple[Po
     """Move the potentials towards those of the averaged marginals while the loss falls."""
     goal = np.log(np.maximum(cycle.average, LEAST_MASS))
     value = problem.loss.value(cycle.own)
-    best = Point(cycle.potentials, cycle.own, cycle.log_partition, value)
+    first = best = Point(cycle.potentials, cycle.own, cycle.log_partition, value)
     failures = 0
     for _ in range(steps):
         lag = goal - np.log(np.maximum(best.marginals, LEAST_MASS))
@@ -153,6 +153,7 @@ def _match(problem: Problem, cycle: Cycle, share: float, steps: int) -> tuple[Po
             best, share = tried, share * 1.3
         else:
             failures, share = failures + 1, share * 0.4
-        if failures == 2:
+        # A share left over from the last cycle may be far too large: it shrinks until one helps.
+        if failures >= 2 and best is not first:
             break
     return best, share
