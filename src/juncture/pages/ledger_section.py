@@ -1,0 +1,50 @@
+"""The section with the ledger: every event and what it cost."""
+
+from __future__ import annotations
+
+from juncture.markup import Markup, join, tag
+from juncture.pages.account import Account
+from juncture.pages.tables import folded_if_long
+from juncture.pages.words import figure, plural
+
+
+def ledger_section(account: Account | None) -> Markup:
+    """What was asked of the private table, how, and at what cost."""
+    if account is None:
+        return tag("p", "This release holds no ledger: what was spent on it is not known here.")
+    if not account.entries:
+        return tag("p", "The ledger holds no events: nothing was asked of the private table.")
+    unit = "ε" if account.pure else "ρ"
+    rows = [
+        (
+            str(entry.number or place),
+            entry.what,
+            entry.mechanism,
+            entry.details,
+            figure(paid),
+            figure(so_far),
+        )
+        for place, (entry, paid, so_far) in enumerate(
+            zip(account.entries, account.paid, account.running, strict=True), start=1
+        )
+    ]
+    heads = ("No.", "What was asked", "Mechanism", "Details", f"Cost in {unit}", f"So far, {unit}")
+    return join(
+        [
+            tag("p", _words(account, unit)),
+            folded_if_long(rows, "Privacy events, in order", heads, noun="event", numbers=(4, 5)),
+        ]
+    )
+
+
+def _words(account: Account, unit: str) -> str:
+    spent = figure(account.epsilon if account.pure else account.rho)
+    when = ""
+    if account.dates:
+        first, last = account.dates
+        when = f" on {first}" if first == last else f" from {first} to {last}"
+    return (
+        "Each line is one question to the private table. It was written down, and paid for, before "
+        f"its noise was drawn. {plural(len(account.entries), 'event')}{when} cost {unit} = {spent} "
+        "together."
+    )
