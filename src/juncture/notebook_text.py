@@ -16,10 +16,11 @@ from juncture.markup import Child, Markup, join, tag
 
 Values = NDArray[np.float64]
 
-_MOST_ROWS, _MOST_COLUMNS, _MOST_LINES, _MOST_BARS = 12, 10, 14, 48
+_MOST_ROWS, _MOST_COLUMNS, _MOST_LINES, _MOST_BARS = 12, 10, 20, 48
 _BOX = "font-size:13px;line-height:1.45;max-width:100%;overflow-x:auto"
 _CELL = "text-align:right;padding:2px 10px;border:0;font-variant-numeric:tabular-nums"
-_NAME = "text-align:left;padding:2px 10px 2px 0;border:0;font-weight:600"
+_NAME = "text-align:left;white-space:nowrap;padding:2px 10px 2px 0;border:0;font-weight:600"
+_TABLE = "border-collapse:collapse;margin:0;color:inherit;font-size:inherit"
 _QUIET = "opacity:.75"
 _LINE = "border-bottom:1px solid;border-color:currentColor"
 
@@ -34,10 +35,12 @@ class Line(NamedTuple):
 
 def table_html(attributes: Sequence[str], values: Values) -> str:
     """A factor: a number, a column, or rows and columns; the first of them where there are many."""
-    sizes = " × ".join(f"{name} ({size})" for name, size in zip(attributes, values.shape))  # noqa: B905
+    sizes = " × ".join(
+        f"{name} ({size})" for name, size in zip(attributes, values.shape, strict=True)
+    )
     title = f"Factor over {sizes}" if attributes else "Factor without attributes"
     if values.ndim == 0:
-        return _boxed(title, tag("div", written(float(values)), style=_CELL + ";text-align:left"))
+        return _boxed(title, tag("div", written(values)[0]))
     if values.ndim == 1:
         heads, rows = ["value"], values[:_MOST_ROWS, None]
     else:
@@ -54,21 +57,19 @@ def _grid(
     """The rows by their codes; the last attribute goes across where there are several."""
     down = attributes[:-1] if len(shape) > 1 else attributes
     sizes = shape[: len(down)]
-    across = f"{attributes[-1]} →" if len(shape) > 1 else ""
+    last = f"{down[-1]} ↓ {attributes[-1]} →" if len(shape) > 1 else down[-1]
     top = tag(
         "tr",
-        [
-            tag("th", name, style=f"{_NAME};{_LINE}")
-            for name in (*down[:-1], f"{down[-1]} {across}")
-        ],
+        [tag("th", name, style=f"{_NAME};{_LINE}") for name in (*down[:-1], last)],
         [tag("th", head, style=f"{_CELL};{_LINE}") for head in heads],
     )
-    lines = []
-    for place, row in enumerate(rows):
+    lines, texts, wide = [], written(rows), rows.shape[1]
+    for place in range(len(rows)):
         codes = np.unravel_index(place, sizes)
-        cells = [tag("td", written(float(value)), style=_CELL) for value in row]
+        row = texts[place * wide : (place + 1) * wide]
+        cells = [tag("td", value, style=_CELL) for value in row]
         lines.append(tag("tr", [tag("td", str(c), style=_NAME) for c in codes], cells))
-    return tag("table", tag("thead", top), tag("tbody", lines), style="border-collapse:collapse")
+    return tag("table", tag("thead", top), tag("tbody", lines), style=_TABLE)
 
 
 def _left_over(values: Values) -> str | None:
@@ -78,9 +79,16 @@ def _left_over(values: Values) -> str | None:
     return f"… and {left:,} cells more" if left else None
 
 
-def written(value: float) -> str:
-    """A number to six digits; minus infinity as such."""
-    return f"{value:,.1f}" if 1000 <= abs(value) < 1e9 else f"{value:.6g}".replace("-inf", "−∞")
+def written(values: Values) -> list[str]:
+    """Numbers, all to the same number of decimals while they are of ordinary size."""
+    flat = values.reshape(-1)
+    finite = flat[np.isfinite(flat)]
+    top = float(np.abs(finite).max(initial=0.0))
+    if (finite == np.round(finite)).all() and top < 1e15:
+        form = ",.0f"
+    else:
+        form = ",.1f" if 1e3 <= top < 1e12 else ".3f" if 0.1 <= top < 1e3 else ".4g"
+    return [f"{value:{form}}" if np.isfinite(value) else "−∞" for value in flat]
 
 
 def plan_html(description: str) -> str:
@@ -103,9 +111,10 @@ def model_html(title: str, lines: Sequence[Line], n_attributes: int) -> str:
     ]
     heads = zip(("attribute", "values", "distribution"), (_NAME, _CELL, _NAME), strict=True)
     top = tag("tr", [tag("th", head, style=f"{style};{_LINE}") for head, style in heads])
-    made = tag("table", tag("thead", top), tag("tbody", rows), style="border-collapse:collapse")
+    made = tag("table", tag("thead", top), tag("tbody", rows), style=_TABLE)
     left = n_attributes - len(rows)
-    return _boxed(title, made, f"… and {left} attributes more" if left else None)
+    noun = "attribute" if left == 1 else "attributes"
+    return _boxed(title, made, f"… and {left} {noun} more" if left else None)
 
 
 def most_lines() -> int:
@@ -143,7 +152,7 @@ def list_html(title: str, points: Sequence[tuple[str, str]]) -> str:
         tag("tr", tag("td", name, style=_NAME), tag("td", value, style="text-align:left;border:0"))
         for name, value in points
     ]
-    return _boxed(title, tag("table", tag("tbody", rows), style="border-collapse:collapse"))
+    return _boxed(title, tag("table", tag("tbody", rows), style=_TABLE))
 
 
 def _boxed(title: str, content: Child, more: str | None = None) -> str:

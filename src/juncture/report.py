@@ -52,7 +52,7 @@ def report_html(
     release: Release, *, title: str | None = None, source: str | Path | None = None
 ) -> str:
     """The report of a release as one HTML document."""
-    account = None if release.ledger is None else account_of(release.ledger)
+    account = None if release.ledger is None else account_of(release.ledger, release.statistics)
     file = None if source is None else Path(source)
     name = title or (f"Release of {file.stem}" if file else "Privacy-protected release")
     sections = _sections(release, account, file)

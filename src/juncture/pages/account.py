@@ -16,6 +16,7 @@ from typing import Any
 
 from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon
 
+_NOTHING: Mapping[str, Any] = {}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -42,9 +43,11 @@ class Account:
 
     entries: tuple[Entry, ...]
     neighbours: Neighbours | None
-    """As the ledger states it, or as the noise of its full counts shows."""
+    """As the release states it, or as the noise of its full counts shows."""
     stated: bool
-    """Whether the ledger itself states the neighbours."""
+    """Whether the release itself states the neighbours."""
+    budget: str | None = None
+    """The most that could be spent, where the release states it."""
 
     @cached_property
     def epsilon(self) -> float:
@@ -94,13 +97,18 @@ class Account:
         return max(0, first - 1) if first is not None else 0
 
 
-def account_of(ledger: Sequence[Mapping[str, Any]]) -> Account:
-    """The ledger of a release, read; a header line among its entries is used where there is one."""
-    headers = [line for line in ledger if "neighbours" in line and "epsilon" not in line]
-    events = [line for line in ledger if line not in headers]
-    stated = _neighbours(headers[0].get("neighbours")) if headers else None
-    entries = tuple(map(_entry, events))
-    return Account(entries, stated or _shown(events), stated is not None)
+def account_of(
+    ledger: Sequence[Mapping[str, Any]], statistics: Mapping[str, Any] = _NOTHING
+) -> Account:
+    """The ledger of a release, read; the neighbours and the budget may stand in the statistics."""
+    stated = _neighbours(statistics.get("neighbours"))
+    budget = statistics.get("budget")
+    return Account(
+        entries=tuple(map(_entry, ledger)),
+        neighbours=stated or _shown(ledger),
+        stated=stated is not None,
+        budget=budget if isinstance(budget, str) else None,
+    )
 
 
 def _neighbours(value: object) -> Neighbours | None:

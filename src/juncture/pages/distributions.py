@@ -16,8 +16,9 @@ from juncture.model import Model
 from juncture.pages.charts import FEW, distribution
 from juncture.pages.heat_map import heat_map
 from juncture.pages.tables import folded, table
-from juncture.pages.words import counted, labels_of, percent, plural, strength
+from juncture.pages.words import clipped, counted, labels_of, percent, plural, strength
 
+_MOST_CARDS, _MOST_LETTERS = 48, 60
 _TOP_PAIRS, _MOST_PAIRS, _MOST_VALUES = 6, 5000, 400
 # Up to so many cells, tables between all attributes take no time, and those of cliques little.
 _SMALL_TREE, _LARGE_TREE, _SMALL_PAIRS = 100_000, 20_000_000, 2_000_000
@@ -28,7 +29,11 @@ def single_attributes(model: Model) -> Markup:
     """A chart for every attribute, with its numbers in a table."""
     free = set(model.plan.free_attributes)
     cards = [_card(model, name, measured=name not in free) for name in model.domain]
-    return tag("div", cards, class_="cards")
+    first = tag("div", cards[:_MOST_CARDS], class_="cards")
+    if len(cards) <= _MOST_CARDS:
+        return first
+    rest = tag("div", cards[_MOST_CARDS:], class_="cards")
+    return join([first, folded(f"Show {plural(len(cards) - _MOST_CARDS, 'attribute')} more", rest)])
 
 
 def _card(model: Model, name: str, *, measured: bool) -> Markup:
@@ -39,7 +44,7 @@ def _card(model: Model, name: str, *, measured: bool) -> Markup:
         "figure",
         tag(
             "figcaption",
-            tag("h3", name),
+            tag("h3", clipped(name, _MOST_LETTERS), title=name),
             tag("span", plural(len(labels), "value"), class_="hint"),
         ),
         distribution(name, labels, masses),
@@ -128,12 +133,18 @@ def _pair_card(model: Model, bits: float, joint: Factor) -> Markup:
     )
     return tag(
         "figure",
-        tag("figcaption", tag("h3", fewer, tag("span", " and ", class_="and"), more)),
+        tag("figcaption", _heading(fewer, more)),
         tag("p", _strength_words(fewer, more, bits, joint), class_="hint"),
         drawn,
         tag("p", _origin(model, (fewer, more)), class_="hint"),
         class_="card",
     )
+
+
+def _heading(one: str, other: str) -> Markup:
+    shown = [clipped(name, _MOST_LETTERS) for name in (one, other)]
+    between = tag("span", " and ", class_="and")
+    return tag("h3", shown[0], between, shown[1], title=f"{one} and {other}")
 
 
 def _strength_words(one: str, other: str, bits: float, joint: Factor) -> str:
@@ -143,8 +154,9 @@ def _strength_words(one: str, other: str, bits: float, joint: Factor) -> str:
     teller = other if told == one else one
     share = min(1.0, bits / known[told]) if known[told] > 0 else 0.0
     return (
-        f"{strength(share).capitalize()}: knowing {teller} removes {percent(share)} of the "
-        f"uncertainty about {told} ({bits:.2f} bits)."
+        f"{strength(share).capitalize()}: knowing {clipped(teller, _MOST_LETTERS)} removes "
+        f"{percent(share)} of the uncertainty about {clipped(told, _MOST_LETTERS)} "
+        f"({bits:.2f} bits)."
     )
 
 

@@ -15,12 +15,15 @@ from juncture.measurement import Measurement
 from juncture.misfit import Misfit, misfit_of
 from juncture.model import Model
 from juncture.pages.tables import folded_if_long, table
-from juncture.pages.words import figure, plural
+from juncture.pages.words import clipped, figure, plural
 from juncture.privacy.request import words as query_words
 
 _FLAG, _LARGE = 6.0, 3.0
 _MOST_ROWS = 300
-_NAMED = ("status", "loss", "lower_bound", "oracle_calls", "seconds")
+# What other parts of the page say, or this one in words of its own.
+_NAMED = frozenset(
+    {"status", "loss", "lower_bound", "oracle_calls", "seconds", "neighbours", "budget", "spent"}
+)
 
 
 def fit(model: Model, measurements: Sequence[Measurement], statistics: Mapping[str, Any]) -> Markup:
@@ -74,10 +77,19 @@ def _figures(statistics: Mapping[str, Any]) -> Markup | None:
     rows = [(name, figure(value), words) for name, value, words in known if value is not None]
     for name in [name for name in numbers if name not in _NAMED]:
         shown = numbers[name]
-        rows.append((name, str(statistics[name]) if shown is None else figure(shown), ""))
+        rows.append((name, _plain(statistics[name]) if shown is None else figure(shown), ""))
     if not rows:
         return None
     return table("How the fit went", ("Figure", "Value", "Meaning"), rows, numbers=(1,))
+
+
+def _plain(value: object) -> str:
+    """Whatever a release states, at a length that can be read."""
+    return (
+        f"{len(value)} entries"
+        if isinstance(value, list | tuple | dict)
+        else clipped(str(value), 120)
+    )
 
 
 def _number(value: object) -> float | None:

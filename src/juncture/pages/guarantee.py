@@ -109,7 +109,8 @@ def _doubled(epsilon: float) -> tuple[str, str, str]:
     """The largest ratio of probabilities, and the range that even odds can move in."""
     ratio = math.exp(min(epsilon, 700.0))
     high = ratio / (1.0 + ratio)
-    return f"{ratio:.3g}" if ratio < 1e4 else f"{ratio:.1e}", percent(1.0 - high), percent(high)
+    shown = f"{ratio:.3g}" if ratio < 100 else f"{ratio:,.0f}" if ratio < 1e9 else "a billion"
+    return shown, percent(1.0 - high), percent(high)
 
 
 def _one_in(delta: float) -> str:

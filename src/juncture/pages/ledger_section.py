@@ -19,8 +19,7 @@ def ledger_section(account: Account | None) -> Markup:
         (
             str(entry.number or place),
             entry.what,
-            entry.mechanism,
-            entry.details,
+            join([entry.mechanism, tag("span", entry.details, class_="hint under")]),
             figure(paid),
             figure(so_far),
         )
@@ -28,13 +27,17 @@ def ledger_section(account: Account | None) -> Markup:
             zip(account.entries, account.paid, account.running, strict=True), start=1
         )
     ]
-    heads = ("No.", "What was asked", "Mechanism", "Details", f"Cost in {unit}", f"So far, {unit}")
+    heads = ("No.", "What was asked", "Mechanism", f"Cost in {unit}", f"So far, {unit}")
     return join(
         [
             tag("p", _words(account, unit)),
-            folded_if_long(rows, "Privacy events, in order", heads, noun="event", numbers=(4, 5)),
+            folded_if_long(rows, "Privacy events, in order", heads, noun="event", numbers=(3, 4)),
         ]
     )
+
+
+def _budget(account: Account) -> str:
+    return f" The budget allowed {account.budget}." if account.budget else ""
 
 
 def _words(account: Account, unit: str) -> str:
@@ -46,5 +49,5 @@ def _words(account: Account, unit: str) -> str:
     return (
         "Each line is one question to the private table. It was written down, and paid for, before "
         f"its noise was drawn. {plural(len(account.entries), 'event')}{when} cost {unit} = {spent} "
-        "together."
+        f"together.{_budget(account)}"
     )

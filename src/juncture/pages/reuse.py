@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from pathlib import Path
 
 from juncture.markup import Markup, join, tag
@@ -64,11 +65,11 @@ def python_lines(model: Model, name: str) -> str:
 
 def command_lines(model: Model, name: str) -> str:
     """The same on the command line."""
-    file = _quoted(name)
+    file = shlex.quote(name)
     return "\n".join(
         [
-            f"juncture query {file} --sql {_quoted(_query(model))}",
-            f"juncture sample {file} --n 1000 --out records.csv",
+            f"juncture query {file} {shlex.quote(_query(model))}",
+            f"juncture sample {file} --records 1000 --out records.csv",
             f"juncture explore {file}",
         ]
     )
@@ -77,11 +78,6 @@ def command_lines(model: Model, name: str) -> str:
 def _query(model: Model) -> str:
     first = '"' + next(iter(model.domain)).replace('"', '""') + '"'
     return f"SELECT {first}, COUNT(*) AS n FROM release GROUP BY {first}"
-
-
-def _quoted(word: str) -> str:
-    """A word as a shell takes it."""
-    return word if word.replace(".", "").isalnum() else "'" + word.replace("'", "'\\''") + "'"
 
 
 def _file(source: Path | None) -> Markup | None:

@@ -15,6 +15,11 @@ def structure(plan: Plan) -> Markup:
 
 def _words(plan: Plan) -> str:
     size = large(plan.domain.size)
+    if len(plan.nodes) == 1:
+        return (
+            "The model is one table on the attributes in the box, with "
+            f"{plural(plan.cells, 'cell')}; any of them may depend on any other."
+        )
     parts = roots(plan)
     apart = (
         ""
@@ -24,9 +29,9 @@ def _words(plan: Plan) -> str:
     return (
         f"The full table would have {size} cells. The model never forms it: it is a tree of "
         f"{plural(len(plan.nodes), 'smaller table')} with {large(plan.cells)} cells "
-        f"together, the cliques of a junction tree.{apart} Each box is a clique. Names in bold "
-        "appear there first; the others are shared with the clique above, and through them alone "
-        "what is above and what is below depend on each other."
+        f"together, the cliques of a junction tree.{apart} Each box, or line, is a clique. Names "
+        "in bold appear there first; the others are shared with the clique above, and through them "
+        "alone what is above and what is below depend on each other."
     )
 
 

@@ -61,6 +61,7 @@ _PARTS = """
 .note.flag{background:var(--flag-wash);border-color:var(--flag)}
 .flagged{color:var(--flag)}
 .hint{font-size:.8125rem;line-height:1.45;color:var(--quiet);margin:.5rem 0 0}
+.under{display:block;margin:0}
 .symbols{display:grid;gap:.5rem;margin:0 0 1rem}
 .symbols div{display:flex;flex-wrap:wrap;gap:.1rem 1rem;align-items:baseline}
 .symbols dt{font-weight:600;font-size:1.15rem;min-width:11.5rem;font-variant-numeric:tabular-nums}
@@ -70,13 +71,18 @@ _PARTS = """
 .limits{padding-left:1.1rem}
 .limits li{margin-bottom:.6rem}
 .limits li::marker{color:var(--accent)}
-.scroll{overflow-x:auto;margin:1rem 0;overflow-wrap:normal}
+.scroll{--ground:var(--paper);overflow-x:auto;margin:1rem 0;overflow-wrap:normal;
+ background:linear-gradient(90deg,var(--ground) 40%,transparent) 0 0/2rem 100% no-repeat local,
+ linear-gradient(270deg,var(--ground) 40%,transparent) 100% 0/2rem 100% no-repeat local,
+ linear-gradient(90deg,var(--line),transparent) 0 0/.8rem 100% no-repeat,
+ linear-gradient(270deg,var(--line),transparent) 100% 0/.8rem 100% no-repeat}
+.card .scroll{--ground:var(--card)}
 table{border-collapse:collapse;font-size:.875rem;line-height:1.4;min-width:100%;
  font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--quiet);font-size:.8125rem;padding:0 0 .4rem}
 th,td{text-align:left;vertical-align:top;padding:.42rem 1rem .42rem 0;max-width:24rem;
  overflow-wrap:break-word;font-weight:400}
-.t{min-width:13rem}
+.t{min-width:10rem}
 tr>:last-child{padding-right:.3rem}
 thead th{font-size:.8125rem;color:var(--quiet);border-bottom:1px solid var(--ink);
  vertical-align:bottom}
@@ -124,7 +130,7 @@ g:hover>.hit{fill:var(--wash)}
  padding:1.2rem;overflow:auto}
 .tree.wide svg{max-width:none;margin:0 auto}
 .tree.outline{max-height:34rem}
-.tree.outline svg{width:100%;max-width:34rem}
+.tree.outline svg{width:100%;max-width:25rem}
 .tree.narrow{display:none}
 .box{fill:var(--paper);stroke:var(--line);stroke-width:1.2}
 .box.root{stroke:var(--accent)}
