@@ -18,6 +18,7 @@ from juncture.pages.reuse import reuse
 from juncture.pages.structure import structure
 from juncture.pages.style import style_sheet
 from juncture.pages.words import counted, figure, large, plural
+from juncture.privacy.accounting import Neighbours
 from juncture.release import Release
 from juncture.whole_file import replacing
 
@@ -113,7 +114,7 @@ def _introduction(account: Account | None) -> str:
 def _key(release: Release, account: Account | None) -> list[tuple[str, str]]:
     model = release.model
     figures = [
-        ("records, estimated", counted(round(model.total))),
+        (_records(account), counted(round(model.total))),
         ("attributes" if len(model.domain) != 1 else "attribute", f"{len(model.domain):,}"),
         ("cells in the full table", large(model.domain.size)),
         ("measurements", f"{len(release.measurements):,}"),
@@ -122,6 +123,11 @@ def _key(release: Release, account: Account | None) -> list[tuple[str, str]]:
     if account is not None and account.dates:
         figures.append(("last event", account.dates[1]))
     return figures
+
+
+def _records(account: Account | None) -> str:
+    known = account is not None and account.neighbours is Neighbours.REPLACE
+    return "records" if known else "records, estimated"
 
 
 def _spent(account: Account | None) -> str:

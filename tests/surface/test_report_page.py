@@ -67,7 +67,8 @@ def some_release() -> Release:
     ]
     ledger = [
         {"event": place + 1, "time": "2030-01-02T03:04:05+00:00",
-         "what": "every count of " + "y" * 99, "mechanism": "discrete laplace", "parameters": {"scale": 20.0, "answers": 10},
+         "what": "every count of " + "y" * 99, "mechanism": "discrete laplace",
+         "parameters": {"scale": 20.0, "answers": 10},
          "epsilon": 0.05, "rho": 0.00125, "total": 0.05 * (place + 1)}
         for place in range(30)
     ]  # fmt: skip
@@ -77,9 +78,10 @@ def some_release() -> Release:
     )  # fmt: skip
 
 
-def size(locator: Locator) -> dict[str, float]:
-    """Where an element is and how large, zero where it is not shown."""
-    return {"x": 0.0, "height": 0.0, **(locator.bounding_box() or {})}
+def edges(locator: Locator) -> tuple[float, float]:
+    """The left edge and the height of an element, zero where it is not shown."""
+    box = locator.bounding_box()
+    return (0.0, 0.0) if box is None else (box["x"], box["height"])
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +133,7 @@ def test_the_page_is_used_by_keyboard(browser: Browser, address: str) -> None:
     page.keyboard.press("Tab")
     focused = page.locator(":focus")
     assert focused.inner_text() == "Skip to the report"
-    assert size(focused)["x"] > 0
+    assert edges(focused)[0] > 0
     page.keyboard.press("Enter")
     assert page.url.endswith("#report")
     folded = page.locator("#ledger details")
@@ -163,5 +165,5 @@ def test_folded_parts_are_printed(browser: Browser, address: str) -> None:
     row = page.locator("#ledger tbody tr").last
     assert not row.is_visible()
     page.emulate_media(media="print")
-    assert size(row)["height"] > 0
+    assert edges(row)[1] > 0
     page.close()

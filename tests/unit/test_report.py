@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -85,7 +85,7 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def of(pairs: list[tuple[str, ...]], sizes: Mapping[str, int], total: float = 1000.0) -> Model:
+def of(pairs: Sequence[tuple[str, ...]], sizes: Mapping[str, int], total: float = 1000.0) -> Model:
     """A model with random potentials."""
     domain, rng = Domain(sizes), np.random.default_rng(0)
     return Model.of_potentials(

@@ -17,6 +17,8 @@ from typing import Any
 from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon
 
 _NOTHING: Mapping[str, Any] = {}
+# No sound cost is larger; sums of such ones stay finite.
+_MOST = 1e100
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -169,4 +171,4 @@ def _positive(value: object) -> float:
     """A cost as a number; infinite where none is stated."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.inf
-    return float(value) if 0.0 < value < 1e300 else math.inf
+    return float(value) if 0.0 < value < _MOST else math.inf

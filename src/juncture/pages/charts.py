@@ -49,7 +49,7 @@ def distribution(name: str, labels: Sequence[str], masses: Vector) -> Markup:
 
 def _bars(label: str, labels: Sequence[str], masses: Vector, shares: Vector) -> Markup:
     """Horizontal bars, a line for each value."""
-    row, left, right = 20.0, 105.0, 42.0
+    row, left, right = 20.0 if len(labels) <= 8 else 17.0, 105.0, 42.0
     unit = (WIDTH - left - right) / (float(shares.max()) or 1.0)
     lines = []
     for place, (value, mass, share) in enumerate(zip(labels, masses, shares, strict=True)):
@@ -59,10 +59,10 @@ def _bars(label: str, labels: Sequence[str], masses: Vector, shares: Vector) -> 
                 "g",
                 tag("title", f"{value}: {counted(mass)} records, {percent(share)}"),
                 tag("rect", x=0, y=y, width=WIDTH, height=row, class_="hit"),
-                tag("text", clipped(value, 14), x=left - 8, y=y + 14, class_="end"),
-                tag("rect", x=left, y=y + 3, width=share * unit, height=row - 6, class_="bar"),
+                tag("text", clipped(value, 14), x=left - 8, y=y + row / 2 + 4, class_="end"),
+                tag("rect", x=left, y=y + 2.5, width=share * unit, height=row - 5, class_="bar"),
                 tag("text", percent(share).replace("below ", "<").replace("above ", ">"),
-                    x=left + share * unit + 6, y=y + 14, class_="quiet"),
+                    x=left + share * unit + 6, y=y + row / 2 + 4, class_="quiet"),
             )
         )  # fmt: skip
     base = tag("line", x1=left, y1=0, x2=left, y2=len(labels) * row, class_="axis")

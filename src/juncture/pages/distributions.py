@@ -50,7 +50,7 @@ def _card(model: Model, name: str, *, measured: bool) -> Markup:
         distribution(name, labels, masses),
         note or _frequent(labels, masses),
         _numbers(name, labels, masses),
-        class_="card",
+        class_="card" if measured else "card free",
     )
 
 

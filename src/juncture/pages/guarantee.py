@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from juncture.markup import Markup, join, tag, text
+from juncture.markup import Markup, join, tag
 from juncture.pages.account import Account
 from juncture.pages.words import figure, percent, plural
 from juncture.privacy.accounting import Neighbours
@@ -50,7 +50,7 @@ def guarantee(account: Account | None, total: float) -> Markup:
 def usual_delta(total: float) -> float:
     """A power of ten, at most a millionth and well below one in the number of records."""
     digits = math.ceil(math.log10(max(total, 1.0))) + 1
-    return 10.0 ** -max(6, digits)
+    return 10.0 ** -min(15, max(6, digits))
 
 
 def _none(first: str, second: str) -> Markup:
@@ -72,8 +72,8 @@ def _words(account: Account, delta: float) -> Markup:
         [
             tag(
                 "p",
-                "Every number in this release was computed from counts to which random noise was "
-                "added. For any one person, ",
+                "Every number in this release was computed from answers about the table to which "
+                "random noise was added, or that were drawn at random. For any one person, ",
                 tag("strong", f"{change} changes only within limits what this release may be"),
                 f": no possible release becomes more than {ratio} times likelier by it, or that "
                 f"much less likely.{exception}",
@@ -163,9 +163,11 @@ def _formula(account: Account) -> Markup:
     common = join([tag("i", "M"), " is what made the release, "])
     tables = join([tag("i", "D"), " and ", tag("i", "D′"), " are neighbouring tables"])
     if account.pure:
-        line = text("Pr[M(D) ∈ S] ≤ e^ε · Pr[M(D′) ∈ S]  for every set S of releases,")
+        end = " · Pr[M(D′) ∈ S]  for every set S of releases,"
+        line = join(["Pr[M(D) ∈ S] ≤ e", tag("sup", "ε"), end])
     else:
-        line = text("D_α(M(D) ‖ M(D′)) ≤ ρ α  for every α > 1, in Rényi divergence,")
+        end = "(M(D) ‖ M(D′)) ≤ ρ α  for every α > 1, D being Rényi divergence,"
+        line = join(["D", tag("sub", "α"), end])
     return join([tag("code", line, class_="formula"), " where ", common, tables, "."])
 
 

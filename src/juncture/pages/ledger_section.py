@@ -7,6 +7,8 @@ from juncture.pages.account import Account
 from juncture.pages.tables import folded_if_long
 from juncture.pages.words import figure, plural
 
+_MOST_ROWS = 1000
+
 
 def ledger_section(account: Account | None) -> Markup:
     """What was asked of the private table, how, and at what cost."""
@@ -28,11 +30,31 @@ def ledger_section(account: Account | None) -> Markup:
         )
     ]
     heads = ("No.", "What was asked", "Mechanism", f"Cost in {unit}", f"So far, {unit}")
+    left = len(rows) - _MOST_ROWS
+    more = tag("p", f"And {plural(left, 'event')} more, in the file.") if left > 0 else None
     return join(
         [
             tag("p", _words(account, unit)),
-            folded_if_long(rows, "Privacy events, in order", heads, noun="event", numbers=(3, 4)),
+            _reading(account),
+            folded_if_long(
+                rows[:_MOST_ROWS], "Privacy events, in order", heads, noun="event", numbers=(3, 4)
+            ),
+            more,
         ]
+    )
+
+
+def _reading(account: Account) -> Markup | None:
+    """How to read products of queries, where there are any."""
+    if not any(entry.what.startswith("Kron(") for entry in account.entries):
+        return None
+    return tag(
+        "p",
+        tag("code", "Kron(…)"),
+        " asks for combinations: of every value of an attribute where it says ",
+        tag("code", "Identity"),
+        ", of sums over several of its values otherwise.",
+        class_="hint",
     )
 
 

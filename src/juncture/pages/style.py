@@ -67,7 +67,8 @@ _PARTS = """
 .symbols dt{font-weight:600;font-size:1.15rem;min-width:11.5rem;font-variant-numeric:tabular-nums}
 .symbols dd{margin:0;color:var(--quiet)}
 .formula{display:block;background:var(--wash);padding:.6rem .9rem;border-radius:.4rem;
- margin-bottom:.5rem;white-space:pre-wrap}
+ margin-bottom:.5rem;white-space:pre-wrap;line-height:1.9}
+sub,sup{line-height:0;font-size:.8em}
 .limits{padding-left:1.1rem}
 .limits li{margin-bottom:.6rem}
 .limits li::marker{color:var(--accent)}
@@ -119,6 +120,7 @@ svg .end{text-anchor:end}
 svg .middle{text-anchor:middle}
 .bar,.cell{fill:var(--accent)}
 .bar{fill-opacity:.88}
+.free .bar{fill-opacity:.35}
 .hit{fill:transparent}
 g:hover>.hit{fill:var(--wash)}
 .cell:hover{stroke:var(--ink);stroke-width:1.4}
@@ -154,7 +156,7 @@ _PRINT = """
  .card,.tree,tr{break-inside:avoid}
  .scroll,.tree,.card .scroll,.tree.outline{overflow:visible;max-height:none}
  pre{white-space:pre-wrap}
- .cards{grid-template-columns:1fr 1fr}
+ .cards,.cards.pairs{grid-template-columns:1fr 1fr}
  .card details{display:none}
  details::details-content{content-visibility:visible;block-size:auto}
 }

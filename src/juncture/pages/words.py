@@ -16,6 +16,8 @@ _STRENGTHS = ((0.5, "very strong"), (0.2, "strong"), (0.05, "moderate"), (0.01, 
 
 def counted(value: float) -> str:
     """An expected number of records: whole, unless it is small."""
+    if value >= 1e15:
+        return f"{value:.3g}"
     if value >= 99.95 or value == round(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 0.05 else "below 0.1"
