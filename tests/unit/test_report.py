@@ -26,7 +26,7 @@ from juncture import (
     Release,
     estimate,
 )
-from juncture.pages import palette
+from juncture.pages import distributions, palette
 from juncture.pages.axis import compact, ticks
 from juncture.pages.charts import merged
 from juncture.pages.distributions import strongest_pairs
@@ -211,6 +211,43 @@ def test_without_a_ledger_no_guarantee_is_stated() -> None:
         words = Page(report_html(made)).text
         assert "No privacy guarantee is stated." in words
         assert "ε =" not in words
+
+
+@pytest.mark.parametrize("cost", [1e300, 10**400, -1.0, 0, float("nan"), True, "1", [1]])
+def test_unsound_costs_are_no_guarantee(cost: object) -> None:
+    """What is no positive number of sensible size counts as no cost stated."""
+    made = replace(fitted(), ledger=[EVENT, {**EVENT, "epsilon": cost, "rho": cost}])
+    assert "No privacy guarantee is stated." in Page(report_html(made)).text
+
+
+def test_an_empty_ledger_is_called_empty() -> None:
+    """No events are not taken for no cost."""
+    words = Page(report_html(replace(fitted(), ledger=[]))).text
+    assert "No privacy guarantee is stated. The ledger of this release holds no events." in words
+
+
+@pytest.mark.parametrize("total", [1e-9, 1.0, 1e300])
+def test_any_total_can_be_shown(total: float) -> None:
+    """Models of a probability, and of absurdly many records, have a page of ordinary length."""
+    made = Release(model=of([("p", "q")], {"p": 2, "q": 2}, total), ledger=[EVENT])
+    assert max(map(len, Page(report_html(made)).text.split())) < 60
+
+
+@pytest.mark.parametrize("limit", ["_SMALL_TREE", "_LARGE_TREE"])
+def test_pairs_of_large_trees_are_those_inside_cliques(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where not all pairs can be asked, those of the cliques are, with the same figures."""
+    model = of([("p", "q"), ("q", "r")], {"p": 4, "q": 5, "r": 3})
+    whole = Page(strongest_pairs(model)).text
+    monkeypatch.setattr(distributions, "_SMALL_TREE", 0)
+    monkeypatch.setattr(distributions, limit, 0)
+    fewer = Page(strongest_pairs(model)).text
+    assert "p and r" not in fewer
+    assert "r and p" not in fewer
+    figures = re.findall(r"\(([\d.]+ bits)\)", fewer)
+    assert len(figures) == 2
+    assert all(each in whole for each in figures)
 
 
 def test_the_guarantee_adds_up_the_ledger() -> None:

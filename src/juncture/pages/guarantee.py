@@ -38,6 +38,11 @@ def guarantee(account: Account | None, total: float) -> Markup:
             "Its measurements may have been protected elsewhere, or not at all: this file does not "
             "tell. Ask whoever published it.",
         )
+    if not account.entries:
+        return _none(
+            "The ledger of this release holds no events.",
+            "What its measurements cost, if anything, is not known here.",
+        )
     if not account.holds:
         return _none(
             "The ledger of this release has no sound cost for every event.",
