@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from juncture.domain import Domain
 from juncture.errors import InvalidInput
+from juncture.notebook_text import table_html
 
 Values = NDArray[np.float64]
 
@@ -158,6 +159,9 @@ class Factor:
     def __repr__(self) -> str:
         axes = ", ".join(f"{name}: {size}" for name, size in self.domain.items())
         return f"Factor({{{axes}}}, {np.array2string(self.values, threshold=20)})"
+
+    def _repr_html_(self) -> str:
+        return table_html(self.domain.attributes, self.values)
 
     def _combine(self, other: Factor | float, operation: Callable[..., Values]) -> Factor:
         if not isinstance(other, Factor | Real):

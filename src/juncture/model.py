@@ -21,6 +21,7 @@ from juncture.errors import InvalidInput
 from juncture.evidence import Evidence, allowed_codes, conditioned
 from juncture.factor import Factor
 from juncture.layout import Layout, Vector
+from juncture.notebook_text import Line, model_html, most_lines
 from juncture.oracles.propagation import Propagation
 from juncture.pair_query import PairQuery
 from juncture.plan import Plan
@@ -81,6 +82,12 @@ class Model:
         """The model as a tree of probability tables, made when first needed."""
         return Calibration(self.plan, self.potentials, self.marginals, self.total)
 
+    def _repr_html_(self) -> str:
+        shown = self.domain.attributes[: most_lines()]
+        lines = [Line(n, self.domain[n], self.one_way(n)) for n in shown]
+        title = f"Model of {self.total:,.0f} records over {len(self.domain)} attributes"
+        return model_html(title, lines, len(self.domain))
+
     def with_codebook(self, codebook: Codebook) -> Model:
         """The same model, knowing what its codes stand for."""
         return replace(self, codebook=codebook.checked(self.domain))
@@ -88,6 +95,12 @@ class Model:
     def project(self, attributes: Iterable[str]) -> Factor:
         """The marginal on any attributes, in the order asked."""
         return self._projected(self.domain.project(attributes), None)
+
+    def one_way(self, attribute: str) -> Vector:
+        """The expected number of records with each value of one attribute, at little cost."""
+        if attribute in self.plan.free_attributes:
+            return np.full(self.domain[attribute], self.total / self.domain[attribute])
+        return self.project((attribute,)).values
 
     def project_many(self, cliques: Iterable[Iterable[str]]) -> Iterator[Factor]:
         """The marginals on many sets of attributes, one after another, sharing their work."""

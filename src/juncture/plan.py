@@ -13,6 +13,7 @@ from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.growth import Growth
 from juncture.junction import EMPTY_CLIQUE_ALONE, JunctionTree, junction_tree
 from juncture.memory import free_memory_bytes
+from juncture.notebook_text import plan_html
 from juncture.plan_text import describe, listed, readable_bytes, readable_count
 
 # A plan may use this share of the memory that is free when it is made: a solver keeps a few
@@ -141,6 +142,9 @@ class Plan:
 
     def __str__(self) -> str:
         return describe(self)
+
+    def _repr_html_(self) -> str:
+        return plan_html(describe(self))
 
     @cached_property
     def _growth(self) -> Growth:

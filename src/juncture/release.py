@@ -25,6 +25,7 @@ from juncture.errors import (
 from juncture.layout import Layout, Vector
 from juncture.measurement import Measurement
 from juncture.model import Model
+from juncture.notebook_text import list_html
 from juncture.oracles.propagation import Propagation
 from juncture.plan import Plan
 from juncture.schema import Schema
@@ -72,6 +73,16 @@ class Release:
         if self.schema is not None and self.model.codebook is None:
             named = self.model.with_codebook(self.schema.codebook)
             object.__setattr__(self, "model", named)
+
+    def _repr_html_(self) -> str:
+        events = "none" if self.ledger is None else f"{len(self.ledger)} events"
+        facts = [
+            ("measurements", f"{len(self.measurements):,}"),
+            ("ledger", events),
+            ("schema", "none" if self.schema is None else f"{len(self.schema.columns)} columns"),
+            *((name, str(value)) for name, value in self.statistics.items()),
+        ]
+        return list_html("Release", facts) + self.model._repr_html_()
 
     def save(self, path: str | Path) -> Path:
         """Write the release to a file, usually named `.jct`."""

@@ -1,0 +1,440 @@
+"""The report: one page, whole, escaped, labelled, and the same each time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from juncture import (
+    Codebook,
+    Coding,
+    Domain,
+    Factor,
+    Kron,
+    Measurement,
+    Model,
+    Plan,
+    Prefix,
+    Release,
+    estimate,
+)
+from juncture.pages import distributions, palette
+from juncture.pages.axis import compact, ticks
+from juncture.pages.charts import merged
+from juncture.pages.distributions import strongest_pairs
+from juncture.pages.reuse import python_lines
+from juncture.privacy.accounting import epsilon_of_rho
+from juncture.report import report_html, write_report
+
+VOID = {"br", "hr", "img", "link", "meta"}
+LOADING = {"src", "srcset", "data", "poster", "action", "background", "xlink:href"}
+HOSTILE = "<script>alert('x')</script>\"&'"
+EVENT: dict[str, Any] = {
+    "event": 1, "time": "2031-05-06T07:08:09+00:00", "what": "every count of a, b",
+    "mechanism": "discrete laplace", "parameters": {"scale": 2.0, "answers": 12},
+    "epsilon": 0.5, "rho": 0.125, "total": 0.5,
+}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """A page taken apart: every element with its attributes and text, and what was left open."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element begins."""
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element without content."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """The element that was opened last ends, and no other."""
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Text that people read."""
+        if not {"style", "title"} & set(self.open):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """All text, without styles and tooltips."""
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of all elements of a kind."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def of(pairs: Sequence[tuple[str, ...]], sizes: Mapping[str, int], total: float = 1000.0) -> Model:
+    """A model with random potentials."""
+    domain, rng = Domain(sizes), np.random.default_rng(0)
+    return Model.of_potentials(
+        domain, [Factor.random(domain.project(pair), rng) for pair in pairs], total
+    )
+
+
+def fitted() -> Release:
+    """A release with everything; its last measurement, which the fit did not see, is far off."""
+    domain = Domain({"a": 3, "b": 4, "c": 2})
+    measurements = [
+        Measurement(("a", "b"), np.arange(12.0) + 10, stddev=2.0, noise="laplace"),
+        Measurement(("b", "c"), np.full(8, 23.25), stddev=3.0),
+        Measurement(("c",), [400.0, 5.0], stddev=1.0, query=Kron({"c": Prefix()})),
+    ]
+    impossible = np.zeros((3, 4), dtype=bool)
+    impossible[0, 1] = True
+    fit = estimate(domain, measurements[:2], total=186.0, constraints={("a", "b"): impossible})
+    book = Codebook({"a": Coding(("red", None, "blue")), "b": Coding.of_bins([0, 1, 2.5, 3, 9])})
+    return Release(
+        model=fit.model.with_codebook(book),
+        measurements=measurements,
+        statistics={**fit.statistics.summary(), "status": fit.status.name},
+        ledger=[EVENT, {**EVENT, "event": 2, "total": 1.0}],
+    )
+
+
+def hostile() -> Release:
+    """Every name, label and text of a release tries to break out."""
+    model = of([(HOSTILE, "]]>-->")], {HOSTILE: 3, "]]>-->": 40})
+    labels = ("</title><img src=x onerror=alert(1)>", '"><svg onload=alert(1)>', "\ud800\x00")
+    return Release(
+        model=model.with_codebook(Codebook({HOSTILE: Coding(labels)})),
+        measurements=[Measurement((HOSTILE,), [500.0, 0.0, 0.0], stddev=1.0)],
+        statistics={HOSTILE: HOSTILE, "status": HOSTILE, "loss": HOSTILE, "workload": [HOSTILE]},
+        ledger=[{"event": HOSTILE, "what": HOSTILE, "mechanism": HOSTILE, "time": HOSTILE,
+                 "parameters": {HOSTILE: HOSTILE}, "epsilon": HOSTILE, "rho": 0.5}],
+    )  # fmt: skip
+
+
+def wide(n: int, parent: Callable[[int], int]) -> Release:
+    """A tree of n attributes of two values, and so of n - 1 cliques."""
+    pairs = [(f"x{parent(place)}", f"x{place}") for place in range(1, n)]
+    return Release(model=of(pairs, {f"x{place}": 2 for place in range(n)}))
+
+
+RELEASES: dict[str, Callable[[], Release]] = {
+    "everything": fitted,
+    "hostile": hostile,
+    "single attribute": lambda: Release(model=of([("only",)], {"only": 2})),
+    "single value": lambda: Release(model=of([("only",)], {"only": 1})),
+    "nothing measured": lambda: Release(model=of([], {"p": 3, "q": 20})),
+    "empty ledger": lambda: Release(model=of([("p", "q")], {"p": 3, "q": 20}), ledger=[]),
+    "forest": lambda: Release(model=of([("p", "q"), ("r",)], {"p": 3, "q": 900, "r": 2, "s": 2})),
+    "chain of 120": lambda: wide(121, lambda place: place - 1),
+    "bush of 120": lambda: wide(121, lambda place: place // 3),
+}
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest) -> Release:
+    """Releases of every shape."""
+    return RELEASES[request.param]()
+
+
+def test_the_page_is_whole_and_labelled(release: Release) -> None:
+    """Elements are closed in order, drawings and scrolling parts have names, headings descend."""
+    page = Page(report_html(release))
+    assert page.open == []
+    assert page.all("html") == [{"lang": "en"}]
+    assert len(page.all("h1")) == 1
+    assert page.all("svg")
+    assert all(each.get("role") == "img" and each.get("aria-label") for each in page.all("svg"))
+    assert all(each.get("aria-label") for each in page.all("div") if each.get("role") == "region")
+    assert len(page.all("caption")) == len(page.all("table"))
+    levels = [int(name[1]) for name, _ in page.elements if re.fullmatch("h[1-6]", name)]
+    assert all(later <= before + 1 for before, later in pairwise(levels))
+    anchors = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(set(anchors)) == len(anchors)
+    targets = {(each["href"] or "")[1:] for each in page.all("a")}
+    assert targets <= set(anchors)
+
+
+def test_the_page_asks_for_nothing(release: Release) -> None:
+    """No element, style or script can lead to a request."""
+    source = report_html(release)
+    page = Page(source)
+    assert not {name for name, _ in page.elements} & {"script", "img", "iframe", "object", "form"}
+    for name, attributes in page.elements:
+        assert not LOADING & attributes.keys(), name
+        assert not any(key.startswith("on") for key in attributes), name
+        assert (attributes.get("href") or "#").startswith(("#", "data:,")), name
+    style = source[source.index("<style>") : source.index("</style>")]
+    assert not re.search(r"url\(|@import|expression", style)
+    policy = [each["content"] for each in page.all("meta") if "http-equiv" in each]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+
+
+def test_the_same_release_gives_the_same_bytes(release: Release, tmp_path: Path) -> None:
+    """Nothing of the day or of the run is in the page, and the file holds it as it is."""
+    page = report_html(release)
+    assert report_html(release) == page
+    target = write_report(release, tmp_path / "deep" / "report.html")
+    assert target == tmp_path / "deep" / "report.html"
+    assert target.read_bytes() == page.encode()
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_hostile_names_are_shown_as_text() -> None:
+    """What tries to be markup is read on the page, and the title is the text that was given."""
+    source = report_html(hostile(), title=HOSTILE)
+    assert "<script" not in source
+    assert "onload=alert" not in re.sub(r'"[^"]*"|>[^<]*<', "", source)
+    page = Page(source)
+    assert HOSTILE in page.text
+    assert "\ufffd" in page.text
+
+
+def test_without_a_ledger_no_guarantee_is_stated() -> None:
+    """A release without ledger, or with events without costs, says so plainly."""
+    bare = replace(fitted(), ledger=None)
+    for made in (bare, replace(bare, ledger=[{"event": 1, "what": "counts"}])):
+        words = Page(report_html(made)).text
+        assert "No privacy guarantee is stated." in words
+        assert "ε =" not in words
+
+
+@pytest.mark.parametrize("cost", [1e300, 10**400, -1.0, 0, float("nan"), True, "1", [1]])
+def test_unsound_costs_are_no_guarantee(cost: object) -> None:
+    """What is no positive number of sensible size counts as no cost stated."""
+    made = replace(fitted(), ledger=[EVENT, {**EVENT, "epsilon": cost, "rho": cost}])
+    assert "No privacy guarantee is stated." in Page(report_html(made)).text
+
+
+def test_an_empty_ledger_is_called_empty() -> None:
+    """No events are not taken for no cost."""
+    words = Page(report_html(replace(fitted(), ledger=[]))).text
+    assert "No privacy guarantee is stated. The ledger of this release holds no events." in words
+
+
+@pytest.mark.parametrize("total", [1e-9, 1.0, 1e300])
+def test_any_total_can_be_shown(total: float) -> None:
+    """Models of a probability, and of absurdly many records, have a page of ordinary length."""
+    made = Release(model=of([("p", "q")], {"p": 2, "q": 2}, total), ledger=[EVENT])
+    assert max(map(len, Page(report_html(made)).text.split())) < 60
+
+
+@pytest.mark.parametrize("limit", ["_SMALL_TREE", "_LARGE_TREE"])
+def test_pairs_of_large_trees_are_those_inside_cliques(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where not all pairs can be asked, those of the cliques are, with the same figures."""
+    model = of([("p", "q"), ("q", "r")], {"p": 4, "q": 5, "r": 3})
+    whole = Page(strongest_pairs(model)).text
+    monkeypatch.setattr(distributions, "_SMALL_TREE", 0)
+    monkeypatch.setattr(distributions, limit, 0)
+    fewer = Page(strongest_pairs(model)).text
+    assert "p and r" not in fewer
+    assert "r and p" not in fewer
+    figures = re.findall(r"\(([\d.]+ bits)\)", fewer)
+    assert len(figures) == 2
+    assert all(each in whole for each in figures)
+
+
+def test_the_guarantee_adds_up_the_ledger() -> None:
+    """Two events of 0.5 are an epsilon of 1: a ratio of e, and even odds move up to 73.1%."""
+    words = Page(report_html(fitted())).text
+    assert "ε = 1 pure differential privacy" in words
+    assert "more than 2.72 times likelier" in words
+    assert "more than 73.1% or less than 26.9%" in words
+    assert "last event" in words
+    assert "2031-05-06" in words
+
+
+@pytest.mark.parametrize(
+    ("scale", "stated", "expected"),
+    [
+        (2.0, None, "one record added or removed"),
+        (4.0, None, "one record replaced"),
+        (3.0, None, "does not say whether"),
+        (2.0, "replace one record", "one record replaced"),
+    ],
+)
+def test_the_neighbours_are_as_stated_or_as_the_noise_shows(
+    scale: float, stated: str | None, expected: str
+) -> None:
+    """Noise of one over epsilon protects a record that comes or goes, twice that one replaced."""
+    event = {**EVENT, "parameters": {"scale": scale, "answers": 12}}
+    statistics = {} if stated is None else {"neighbours": stated}
+    made = replace(fitted(), ledger=[event], statistics=statistics)
+    words = Page(report_html(made)).text
+    assert f"Neighbouring tables differ by {expected}" in words or expected in words
+    assert ("scale of its noise shows it" in words) == (stated is None and scale != 3.0)
+
+
+def test_gaussian_events_give_rho_and_an_epsilon_with_delta() -> None:
+    """Where an event has no pure epsilon, the page states rho and what follows for a delta."""
+    event = {**EVENT, "mechanism": "discrete gaussian", "epsilon": None, "rho": 0.1}
+    words = Page(report_html(replace(fitted(), ledger=[event, event]))).text
+    assert "ρ = 0.2 zero-concentrated" in words
+    assert f"(ε, δ) = ({epsilon_of_rho(0.2, 1e-6):.4g}, 10 −6" in words
+    assert "at most one in 1,000,000" in words
+
+
+def test_earlier_events_are_mentioned() -> None:
+    """A ledger that begins with its fourth event had three before."""
+    made = replace(fitted(), ledger=[{**EVENT, "event": 4}])
+    assert "The ledger had 3 events before" in Page(report_html(made)).text
+
+
+def test_a_large_epsilon_is_called_large() -> None:
+    """Beyond 5 the page warns that the bound allows near certainty; below it does not."""
+    for epsilon, warned in ((4.9, False), (5.1, True)):
+        made = replace(fitted(), ledger=[{**EVENT, "epsilon": epsilon}])
+        assert ("allows near certainty" in Page(report_html(made)).text) == warned
+
+
+def test_every_value_has_its_number() -> None:
+    """The tables under the charts hold the model's one-way marginals, labels and all."""
+    made = fitted()
+    words = Page(report_html(made)).text
+    for label, count in zip(("red", "(missing)", "blue"), made.model.one_way("a"), strict=True):
+        assert f"{label} {count:.1f} {100 * count / 186:.1f}%" in words
+    assert "[1, 2.5)" in words
+
+
+def test_a_free_attribute_is_uniform_and_called_so() -> None:
+    """What was not measured is marked, and counts alike for every value."""
+    model = of([("p",)], {"p": 3, "q": 5}, total=50.0)
+    np.testing.assert_allclose(model.one_way("q"), model.project(("q",)).values)
+    words = Page(report_html(Release(model=model))).text
+    assert "Not measured: q." in words
+    assert "Not measured: all values count alike." in words
+
+
+def test_misfits_are_flagged() -> None:
+    """A measurement far off its noise is flagged; others are said to agree."""
+    made = fitted()
+    words = Page(report_html(made)).text
+    assert "1 of 3 contradict their own noise" in words
+    honest = replace(made, measurements=made.measurements[1:2])
+    assert "The measurement agrees with the model" in Page(report_html(honest)).text
+
+
+def test_the_strongest_pair_comes_first() -> None:
+    """The copy of an attribute leads its blurred copy; what is independent is left out."""
+    domain = Domain({"p": 2, "copy": 2, "blur": 2, "alone": 2})
+    strong, weak = np.array([[6.0, 0.0], [0.0, 6.0]]), np.array([[0.8, 0.0], [0.0, 0.8]])
+    factors = [
+        Factor(domain.project(("p", "copy")), strong),
+        Factor(domain.project(("p", "blur")), weak),
+    ]
+    section = Page(strongest_pairs(Model.of_potentials(domain, factors, 100.0))).text
+    assert section.index("p and copy") < section.index("p and blur")
+    assert "alone" not in section
+    assert "Very strong: knowing" in section
+    assert "Never measured together" in section
+
+
+def test_the_python_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the page says to type runs as it stands, also with hostile names."""
+    monkeypatch.chdir(tmp_path)
+    for made in (fitted(), Release(model=of([(HOSTILE,)], {HOSTILE: 2}))):
+        made.save(tmp_path / "release.jct")
+        names: dict[str, Any] = {}
+        exec(python_lines(made.model, "release.jct"), names)
+        assert len(names["records"]) == len(made.model.domain)
+
+
+def test_the_file_is_named_with_its_checksum(tmp_path: Path) -> None:
+    """With the release's file, the page states its name, and its digest changes with a byte."""
+    made = fitted()
+    path = made.save(tmp_path / "people.jct")
+    first = report_html(made, source=path)
+    assert "Release of people" in first
+    path.write_bytes(path.read_bytes() + b"x")
+    digests = [
+        re.findall(r"[0-9a-f]{64}", page) for page in (first, report_html(made, source=path))
+    ]
+    assert [len(found) for found in digests] == [1, 1]
+    assert digests[0] != digests[1]
+
+
+@pytest.mark.parametrize("theme", [palette.LIGHT, palette.DARK])
+def test_texts_stand_out(theme: dict[str, str]) -> None:
+    """Every text colour has a contrast of at least 4.5 on every ground, marks of at least 3."""
+    for ground in palette.GROUNDS:
+        for text in palette.TEXTS:
+            assert palette.contrast(theme[text], theme[ground]) >= 4.5, (text, ground)
+    assert palette.LIGHT.keys() == palette.DARK.keys()
+
+
+def test_contrast_is_that_of_wcag() -> None:
+    """Black on white is 21, a colour on itself 1, and the order does not matter."""
+    assert palette.contrast("#000000", "#ffffff") == pytest.approx(21.0)
+    assert palette.contrast("#777777", "#ffffff") == pytest.approx(4.478, abs=1e-3)
+    assert palette.contrast("#ffffff", "#777777") == palette.contrast("#777777", "#ffffff")
+    assert palette.contrast("#123456", "#123456") == 1.0
+
+
+def test_ticks_are_round_numbers() -> None:
+    """Whole numbers are named at round ones, intervals at round edges, texts evenly."""
+    assert [t.label for t in ticks([str(n) for n in range(17, 91)])] == ["20", "40", "60", "80"]
+    bins = [f"[{low}, {low + 500})" for low in range(250, 10_250, 500)]
+    assert [(t.at, t.label) for t in ticks(bins)] == [
+        (3.5, "2000"), (7.5, "4000"), (11.5, "6000"), (15.5, "8000"), (19.5, "10k"),
+    ]  # fmt: skip
+    assert len(ticks([f"value {n}" for n in range(100)])) <= 6
+    assert [compact(n) for n in (950.0, 9000.0, 12_500.0, 1.2e6, 3e9)] == [
+        "950", "9000", "12.5k", "1.2M", "3G",
+    ]  # fmt: skip
+
+
+def test_groups_of_values_cover_all() -> None:
+    """Adjacent values are merged into at most so many groups that begin at 0 and end at the end."""
+    for size in (1, 23, 24, 25, 1000):
+        groups, names = merged([str(n) for n in range(size)], 24)
+        assert (groups[0], groups[-1]) == (0, size)
+        assert groups == sorted(set(groups))
+        assert len(names) == len(groups) - 1 <= 24
+    assert merged(["p", "q", "r"], 2) == ([0, 1, 3], ["p", "q to r"])
+
+
+@pytest.mark.parametrize("values", [np.array(3.5), np.arange(40.0), np.zeros((3, 30))])
+def test_factors_show_in_notebooks(values: np.ndarray) -> None:
+    """A factor is a small table of its first cells, and says how many more there are."""
+    names = ("<b>", "q")[: values.ndim]
+    factor = Factor(Domain(zip(names, values.shape, strict=True)), values)
+    page = Page(factor._repr_html_())
+    assert page.open == []
+    shown = max(1, len(page.all("td")) - (len(page.all("tr")) - 1)) if values.ndim else 1
+    assert shown <= 120
+    assert (f"{values.size - shown} cells more" in page.text) == (values.size > shown)
+    assert not page.all("b")
+
+
+def test_structural_zeros_show_in_notebooks() -> None:
+    """Minus infinity is written as such beside ordinary numbers."""
+    factor = Factor(Domain({"p": 2}), [0.5, -np.inf])
+    assert "−∞" in Page(factor._repr_html_()).text
+
+
+def test_models_plans_and_releases_show_in_notebooks() -> None:
+    """Each is whole markup that names the attributes, hostile ones as text."""
+    made = hostile()
+    plan = Plan.build(made.model.domain, made.model.cliques)
+    for each in (plan, made.model, made):
+        page = Page(each._repr_html_())
+        assert page.open == []
+        assert HOSTILE in page.text
+        assert not page.all("script")
+    assert "1,000 records over 2 attributes" in Page(made._repr_html_()).text
