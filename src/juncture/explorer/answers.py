@@ -54,7 +54,13 @@ class Answers:
             "shape": list(shape),
             "cells": cells.tolist(),
             "count": float(cells.sum()),
+            "together": self._together({*attributes, *(each.attribute for each in conditions)}),
         }
+
+    def _together(self, names: set[str]) -> bool:
+        """Whether some measurement, or clique of the model, is about all of these attributes."""
+        measured = [m.clique for m in self.release.measurements] or self.model.cliques
+        return len(names) < 2 or any(names.issubset(clique) for clique in measured)
 
     def sql(self, query: str) -> Answer:
         """The answer to a SELECT as columns and rows."""

@@ -28,6 +28,7 @@ _STATUS = {
     "AT_NOISE": "The fit stopped where only noise was left to fit.",
     "OUT_OF_STEPS": "The fit used up its steps before it had settled.",
 }
+_SHORT = {"CERTIFIED": "fit certified", "AT_NOISE": "fit stopped at the noise"}
 
 
 def facts(release: Release, name: str) -> Facts:
@@ -67,12 +68,15 @@ def certificate(statistics: Mapping[str, Any]) -> Facts | None:
     if isinstance(loss, int | float) and isinstance(bound, int | float) and loss > 0.0 <= bound:
         gap = max(0.0, (loss - bound) / loss)
     words = _STATUS.get(str(status))
-    return None if words is None and gap is None else {"status": words, "gap": gap}
+    if words is None and gap is None:
+        return None
+    return {"status": words, "short": _SHORT.get(str(status), "fit not certified"), "gap": gap}
 
 
 def _attribute(model: Model, book: Codebook, name: str, dated: bool) -> Facts:
     coding, size = book[name], model.domain[name]
-    found: Facts = {"name": name, "sql": identifier(name), "size": size}
+    counted = name not in model.plan.free_attributes
+    found: Facts = {"name": name, "sql": identifier(name), "size": size, "counted": counted}
     if size > limits.MOST_VALUES:
         return {**found, "kind": "many", "values": [], "sparks": []}
     counts = np.asarray(model.project((name,)).values)

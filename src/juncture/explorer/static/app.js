@@ -53,12 +53,12 @@ function introduce() {
     [node("b", {}, integer(release.total)), " records"],
     [node("b", {}, String(release.attributes.length)), " attributes"],
     guarantee ? ["private with ", node("b", {}, guaranteeText(guarantee))] : ["no ledger"],
-    certificate ? [gap !== null ? `fit certified to ${share(gap)}` : "fit not certified"] : [],
+    certificate ? [gap !== null ? `fit within ${share(gap)} of the best` : certificate.short] : [],
   ];
   byId("facts").replaceChildren(...items.filter((parts) => parts.length).map((parts) => node("li", {}, ...parts)));
   const words = { epsilon: "pure differential privacy", rho: "zero-concentrated differential privacy" };
   const facts = [
-    ["Records", `${count(release.total)}, as the model estimates or knows`],
+    ["Records", `${count(release.total)}: the total that the model stands for`],
     ["Guarantee", guarantee
       ? `${guaranteeText(guarantee)}, ${words[guarantee.notion]}, spent in ${guarantee.events} ${guarantee.events === 1 ? "event" : "events"}. The ledger in the release lists them.`
       : "The release carries no ledger, so it says nothing about its guarantee. Ask where it came from."],
@@ -264,7 +264,7 @@ function content(shown) {
   if (!shown.length) return empty();
   if (!(answer.count > 0)) return [node("div", { class: "empty" }, node("p", { class: "lead" }, "No records agree with these conditions."))];
   if (shown.length === 1) {
-    return bars(shown[0], answer.cells, chosenCodes(shown[0]), (codes) => take([[shown[0], codes]]));
+    return [...bars(shown[0], answer.cells, chosenCodes(shown[0]), (codes) => take([[shown[0], codes]])), ...notes(shown)];
   }
   const [rows, columns, third] = shown;
   const table = heat({
@@ -275,7 +275,18 @@ function content(shown) {
     chosen: { rows: chosenCodes(rows), columns: chosenCodes(columns) },
     take: (i, j) => take([...(i < 0 ? [] : [[rows, [i]]]), ...(j < 0 ? [] : [[columns, [j]]])]),
   });
-  return third ? [slicer(third, state.slice, (slice) => { state.slice = slice; drawAnswer(); }), ...table] : table;
+  const slices = third ? [slicer(third, state.slice, (slice) => { state.slice = slice; drawAnswer(); })] : [];
+  return [...slices, ...table, ...notes(shown)];
+}
+
+// What the picture rests on.
+function notes(shown) {
+  const unknown = shown.filter((each) => !each.counted).map((each) => each.name);
+  if (unknown.length) {
+    return [node("p", { class: "note" }, `Nothing was counted about ${unknown.join(" and ")}: all values are taken to be equally likely.`)];
+  }
+  if (answer.together) return [];
+  return [node("p", { class: "note" }, "These attributes were not counted together. How they go together is what follows from the counts that there are.")];
 }
 
 function empty() {

@@ -8,6 +8,7 @@ export const KEYWORDS = [
 ];
 const FUNCTIONS = ["COUNT(*)", "SUM(", "AVG(", "ROUND(", "ABS(", "COALESCE(", "NULLIF("];
 const WORDS = new Set([...KEYWORDS, ...FUNCTIONS].flatMap((text) => text.match(/[A-Z]+/g)));
+const CALLED = new Set(FUNCTIONS.map((text) => text.match(/[A-Z]+/)[0]));
 const COMPARISONS = new Set(["=", "<>", "!=", "<", ">", "<=", ">=", "LIKE"]);
 const MOST = 50;
 
@@ -15,12 +16,13 @@ export function tokens(text) {
   return [...text.matchAll(TOKEN)].map((match) => ({ text: match[0], at: match.index }));
 }
 
-export function kindOf(token) {
+export function kindOf(token, next) {
   const first = token[0];
   if (first === "'") return "s";
   if (token.startsWith("--")) return "c";
   if (/\d/.test(first)) return "d";
-  return WORDS.has(token.toUpperCase()) ? "k" : "";
+  const word = token.toUpperCase();
+  return CALLED.has(word) ? (next === "(" ? "k" : "") : WORDS.has(word) ? "k" : "";
 }
 
 const isOpen = (text, mark) =>

@@ -37,7 +37,7 @@ export class Editor {
     let marked = false;
     for (const { text, at } of tokens(this.area.value)) {
       if (!marked && at >= caret) { parts.push(this.mark); marked = true; }
-      const kind = kindOf(text);
+      const kind = kindOf(text, this.area.value[at + text.length]);
       parts.push(kind ? node("span", { class: kind }, text) : text);
     }
     if (!marked) parts.push(this.mark);

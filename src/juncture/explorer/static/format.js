@@ -22,11 +22,14 @@ export const number = (value) => precise.format(value);
 export const compact = (value) => short.format(value);
 export const integer = (value) => whole.format(value);
 
-// A value of an SQL answer.
-export function cell(value) {
-  if (value === null) return "missing";
-  if (typeof value === "number") return Number.isInteger(value) ? String(value) : precise.format(value);
-  return String(value);
+// How the values of one column of an answer are written: numbers with as many digits all the way down.
+export function columnFormat(values) {
+  const numbers = values.filter((value) => typeof value === "number");
+  const most = numbers.reduce((top, value) => Math.max(top, Math.abs(value)), 0);
+  const digits = most >= 1000 ? 1 : most >= 10 ? 2 : 4;
+  const fixed = new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const plain = numbers.every(Number.isInteger) || most >= 1e15 ? String : fixed.format;
+  return (value) => (value === null ? "missing" : typeof value === "number" ? plain(value) : String(value));
 }
 
 const ORDERED = new Set(["numbers", "intervals", "dates", "codes"]);

@@ -55,7 +55,7 @@ export function heat({ rows, columns, cells, measure, numbers, width, chosen, ta
   if (dense) {
     const cell = Math.min(22, Math.max(7, Math.floor((width - 90) / n)));
     table.style.setProperty("--cell", `${cell}px`);
-    table.style.setProperty("--cell-high", `${Math.min(18, Math.max(8, Math.floor(560 / m)))}px`);
+    table.style.setProperty("--cell-high", `${Math.min(18, Math.max(5, Math.floor(530 / m)))}px`);
   }
   const every = (size, room) => (dense ? Math.max(1, Math.ceil(size / room)) : 1);
   const longest = Math.max(...columns.values.map((value) => value.label.length));
