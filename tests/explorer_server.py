@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from juncture import Codebook, Coding, Domain, Factor, Model, Release
 from juncture.codebook import OUTSIDE
+from juncture.explorer.server import listening_on
 
 TOKEN = "open-sesame"
 SIZES = {"age": 12, "pay": 5, "work": 5, "smoker": 2, 'odd "name" <b>': 3}
@@ -62,7 +62,7 @@ def running(app: FastAPI) -> Iterator[str]:
     """The address of a server that runs in a thread, and is shut down at the end."""
     config = uvicorn.Config(app, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with listening_on("127.0.0.1", 0) as listening:
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
