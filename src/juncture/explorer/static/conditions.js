@@ -77,7 +77,7 @@ export class ConditionDialog {
   }
 
   chooser() {
-    const select = node("select", {}, ...this.names.map((name) => node("option", { value: name }, name)));
+    const select = node("select", { "aria-label": "Attribute" }, ...this.names.map((name) => node("option", { value: name }, name)));
     select.value = this.attribute.name;
     select.addEventListener("change", () => this.start(this.attributes.get(select.value), null));
     return node("label", { class: "field" }, "Attribute", select);
