@@ -240,11 +240,11 @@ def test_a_range_by_its_ends(visit: Visit) -> None:
     page = visit.page
     page.get_by_role("button", name="Add condition").click()
     page.get_by_label("Attribute", exact=True).select_option("pay")
-    page.get_by_label("From").fill("20")
-    page.get_by_label("To").fill("5")
+    page.get_by_label("From", exact=True).fill("20")
+    page.get_by_label("To", exact=True).fill("5")
     page.get_by_role("button", name="Apply").click()
     sync_api.expect(page.locator("#condition-problem")).to_be_visible()
-    page.get_by_label("To").fill("50")
+    page.get_by_label("To", exact=True).fill("50")
     with page.expect_response("**/api/marginal"):
         page.get_by_role("button", name="Apply").click()
     visit.settle()

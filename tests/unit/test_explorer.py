@@ -112,6 +112,12 @@ def test_a_wrong_token_in_the_address_sets_nothing(address: str) -> None:
     assert "set-cookie" not in httpx.get(f"{address}/?token=wrong").headers
 
 
+def test_an_empty_token_is_refused() -> None:
+    """An app without a secret is not made."""
+    with pytest.raises(InvalidInput, match="must not be empty"):
+        app_of(RELEASE, token="")
+
+
 def test_servers_on_one_machine_have_cookies_of_their_own() -> None:
     """Two tokens use two cookies, because ports of a machine share them."""
     assert cookie_name("one") != cookie_name("two")

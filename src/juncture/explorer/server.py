@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import uvicorn
 from fastapi import FastAPI, Query, Request
@@ -82,6 +83,8 @@ def app_of(
 
     Names in `hosts` are allowed besides those of this machine; `any_address` allows every number.
     """
+    if not token:
+        raise InvalidInput("`token` must not be empty; got nothing. Draw one with `secrets`.")
     answers = Answers(release, name)
     app = FastAPI(title="Juncture explorer", openapi_url=None, docs_url=None, redoc_url=None)
     app.add_middleware(Guard, token=token, hosts=hosts, any_address=any_address)
@@ -172,7 +175,7 @@ def serve(
     names = [socket.gethostname()] if anywhere else [host]
     app = app_of(load(path), token=secret, name=path.stem, hosts=names, any_address=anywhere)
     with listening_on(host, port) as listening:
-        url = f"http://{_shown(host)}:{listening.getsockname()[1]}/?token={secret}"
+        url = f"http://{_shown(host)}:{listening.getsockname()[1]}/?token={quote(secret, safe='')}"
         if not _is_loopback(host):
             print(
                 f"Warning: {host} can be reached from other machines, and whoever has the address "
