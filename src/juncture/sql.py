@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cmp_to_key
 from itertools import pairwise, product
@@ -70,8 +71,25 @@ def _shown(value: object) -> str:
 
 def run(sql: str, domain: Domain, codebook: Codebook, total: float, ask: Ask) -> SqlAnswer:
     """The answer to a SELECT; `ask` answers factored queries."""
-    try:
+    with _refusing_depth():
         return _Select(parsed(sql), domain, codebook, total, ask).answer()
+
+
+def group_counts(sql: str, domain: Domain, codebook: Codebook, total: float, ask: Ask) -> Vector:
+    """The number of records in every group of a SELECT, an axis for each grouped attribute.
+
+    All groups are there, in the order of the codes, also those that `run` leaves out for having
+    no records; no rows are made, so large tables come fast.
+    """
+    with _refusing_depth():
+        select = _Select(parsed(sql), domain, codebook, total, ask)
+        return select.table(Aggregate((), select.conditions, counted=True))
+
+
+@contextmanager
+def _refusing_depth() -> Iterator[None]:
+    try:
+        yield
     except RecursionError:
         raise InvalidInput(
             "`sql` must not be nested so deeply; got more levels than can be followed. "
@@ -123,6 +141,8 @@ class _Select:
         self.grouped = self._by_attribute(self.groups, "GROUP BY")
         self._pieces = self._all_pieces()
         self._tables: dict[Aggregate, Vector] = {}
+        # By a node's identity; the node is kept too, so that no other gets its identity.
+        self._behind: dict[int, tuple[Node, Vector, Vector | None]] = {}
 
     def answer(self) -> SqlAnswer:
         """All rows: grouped, filtered, ordered and cut."""
@@ -295,6 +315,22 @@ class _Select:
             self._tables[aggregate] = self._made(aggregate)
         return self._tables[aggregate]
 
+    def tables_of(self, node: Node) -> tuple[Vector, Vector | None]:
+        """The counts behind an aggregate, and the sums where it is not a count itself.
+
+        Found once for a node: rows are many, and comparing syntax trees takes long.
+        """
+        if id(node) not in self._behind:
+            conditions, kind = self.conditions, _plain(node)
+            if kind is not node:
+                conditions = (*conditions, *conjuncts(node.expression.this))
+            added_up = tuple(factors(kind))
+            counts = self.table(Aggregate(added_up, conditions, True))
+            counted = isinstance(kind, exp.Count)
+            sums = None if counted else self.table(Aggregate(added_up, conditions, False))
+            self._behind[id(node)] = (node, counts, sums)
+        return self._behind[id(node)][1:]
+
     def _made(self, aggregate: Aggregate) -> Vector:
         constant = 1.0
         for factor in aggregate.factors:
@@ -319,14 +355,11 @@ class _Select:
         """The groups that have records; without GROUP BY, the one group of all records."""
         records = self.table(Aggregate((), self.conditions, counted=True))
         axes = [self._groups_of(name) for name in self.grouped]
+        texts = [node.sql() for nodes in self.grouped.values() for node in nodes]
         for place in product(*(range(len(axis)) for axis in axes)):
             if not self.groups or records[place] > _LEAST_SHARE * self.total:
-                keys = {
-                    node.sql(): value
-                    for name, axis, i in zip(self.grouped, axes, place, strict=True)
-                    for node, value in zip(self.grouped[name], axis[i], strict=True)
-                }
-                yield _Group(self, place, keys)
+                values = (value for axis, i in zip(axes, place, strict=True) for value in axis[i])
+                yield _Group(self, place, dict(zip(texts, values, strict=True)))
 
 
 class _Group:
@@ -352,17 +385,19 @@ class _Group:
         )
 
     def _aggregated(self, node: Node) -> float | None:
-        conditions, kind = self._select.conditions, node
-        if isinstance(node, exp.Filter):
-            conditions, kind = (*conditions, *conjuncts(node.expression.this)), node.this
-        added_up = tuple(factors(kind))
-        count = float(self._select.table(Aggregate(added_up, conditions, True))[self._place])
-        if isinstance(kind, exp.Count):
+        counts, sums = self._select.tables_of(node)
+        count = float(counts[self._place])
+        if sums is None:
             return count
         if count <= _LEAST_SHARE * self._select.total:
             return None
-        added = float(self._select.table(Aggregate(added_up, conditions, False))[self._place])
-        return added / count if isinstance(kind, exp.Avg) else added
+        added = float(sums[self._place])
+        return added / count if isinstance(_plain(node), exp.Avg) else added
+
+
+def _plain(aggregate: Node) -> Node:
+    """An aggregate without its FILTER."""
+    return aggregate.this if isinstance(aggregate, exp.Filter) else aggregate
 
 
 def _cut(coding: Coding, cuts: Sequence[float]) -> Iterator[Piece]:

@@ -1,0 +1,37 @@
+// Questions to the server. The cookie is sent by the browser; nothing here knows the token.
+
+export class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function ask(path, options = {}) {
+  let reply;
+  try {
+    reply = await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused("The server does not answer. It may have been ended in its terminal.", 0);
+  }
+  let body = null;
+  try { body = await reply.json(); } catch { /* an answer that is no JSON is an error below */ }
+  if (reply.ok && body) return body;
+  throw new Refused(body?.error ?? `The server answered with ${reply.status}.`, reply.status);
+}
+
+const post = (path, body, signal) => ask(path, {
+  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal,
+});
+
+export const release = () => ask("/api/release");
+export const marginal = (attributes, conditions, signal) =>
+  post("/api/marginal", { attributes, conditions }, signal);
+export const sql = (text, signal) => post("/api/sql", { sql: text }, signal);
+
+export function sampleAddress(n, format, seed) {
+  const asked = new URLSearchParams({ n, format });
+  if (seed !== "") asked.set("seed", seed);
+  return `/api/sample?${asked}`;
+}

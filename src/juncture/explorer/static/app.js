@@ -1,0 +1,390 @@
+// The page: one state, one picture of it, and the query behind the picture.
+
+import * as api from "./api.js";
+import { bars } from "./bars.js";
+import { ConditionDialog, drawChips, replaced, toggled } from "./conditions.js";
+import { byId, node, prose, say, segments, svg } from "./dom.js";
+import { asCsv, asJson, fileName, save } from "./download.js";
+import { Editor } from "./editor.js";
+import { count, integer, number, share } from "./format.js";
+import { MEASURES, heat, isLarge, sliced, slicer } from "./heat.js";
+import { AttributeList } from "./attributes.js";
+import { rowsTable } from "./rows.js";
+
+const state = { chosen: [], conditions: [], measure: "count", view: "picture", slice: null, numbers: null };
+let release = null;
+let attributes = new Map();
+let answer = null; // what is shown: { sql, columns, cells, shape, ... } or { sql, columns, rows }
+let waiting = null;
+
+const editor = new Editor({ run: () => runSql(), changed: () => { hideProblem(); byId("run").disabled = !editor.text.trim(); } });
+const list = new AttributeList((name) => choose(name));
+
+start();
+
+async function start() {
+  wire();
+  try {
+    release = await api.release();
+  } catch (error) {
+    showRefusal(error);
+    return;
+  }
+  attributes = new Map(release.attributes.map((each) => [each.name, each]));
+  editor.attributes = release.attributes;
+  introduce();
+  list.draw(release.attributes);
+  restore();
+  byId("add-condition").disabled = byId("records-open").disabled = false;
+  await refresh();
+}
+
+// What the release is.
+
+function guaranteeText({ symbol, value }) { return `${symbol} = ${number(Number(value.toPrecision(4)))}`; }
+
+function introduce() {
+  const { guarantee, certificate } = release;
+  document.title = `${release.name} · Juncture explorer`;
+  byId("release-name").textContent = release.name;
+  byId("release-name").title = release.name;
+  const gap = certificate?.gap ?? null;
+  const items = [
+    [node("b", {}, integer(release.total)), " records"],
+    [node("b", {}, String(release.attributes.length)), " attributes"],
+    guarantee ? ["private with ", node("b", {}, guaranteeText(guarantee))] : ["no ledger"],
+    certificate ? [gap !== null ? `fit within ${share(gap)} of the best` : certificate.short] : [],
+  ];
+  byId("facts").replaceChildren(...items.filter((parts) => parts.length).map((parts) => node("li", {}, ...parts)));
+  const words = { epsilon: "pure differential privacy", rho: "zero-concentrated differential privacy" };
+  const facts = [
+    ["Records", `${count(release.total)}: the total that the model stands for`],
+    ["Guarantee", guarantee
+      ? `${guaranteeText(guarantee)}, ${words[guarantee.notion]}, spent in ${guarantee.events} ${guarantee.events === 1 ? "event" : "events"}. The ledger in the release lists them.`
+      : "The release carries no ledger, so it says nothing about its guarantee. Ask where it came from."],
+    ["Fit", certificate?.status ?? "The release does not say how the fit ended."],
+    ["Certificate", gap === null ? "None: no useful bound on how much better another model could fit."
+      : `No model whatever has a loss more than ${share(gap)} below this one's.`],
+  ];
+  byId("about-facts").replaceChildren(...facts.map(([term, text]) => node("div", {}, node("dt", {}, term), node("dd", {}, text))));
+  byId("records-n").value = String(Math.min(Math.max(1, Math.round(release.total)), release.limits.records));
+  byId("records-n").max = String(release.limits.records);
+  byId("records-limit").textContent = `At most ${integer(release.limits.records)} at a time; the juncture command writes more.`;
+}
+
+// Changes of the state.
+
+function choose(name) {
+  const { chosen } = state;
+  if (chosen.includes(name)) state.chosen = chosen.filter((each) => each !== name);
+  else {
+    if (chosen.length === 3) say(`${chosen[0]} makes room: a picture has at most three attributes.`);
+    state.chosen = [...chosen, name].slice(-3);
+  }
+  pictured();
+}
+
+function pictured() {
+  Object.assign(state, { view: "picture", slice: null, numbers: null });
+  refresh();
+}
+
+function setConditions(conditions) {
+  state.conditions = conditions;
+  if (state.view === "sql") state.view = "picture";
+  refresh();
+}
+
+// Clicking a bar or a cell.
+function take(places) {
+  let { conditions } = state;
+  for (const [attribute, codes] of places) {
+    const has = chosenCodes(attribute);
+    if (places.length === 1 || !codes.every((code) => has.has(code))) conditions = toggled(conditions, attribute, codes);
+  }
+  setConditions(conditions);
+}
+
+const chosenCodes = (attribute) =>
+  new Set(state.conditions.find((each) => each.attribute === attribute.name)?.codes ?? []);
+
+// The state is kept in the address, so that reloading shows the same picture.
+function remember() {
+  const { chosen, conditions, measure } = state;
+  const plain = !chosen.length && !conditions.length;
+  const text = plain ? "" : `#${encodeURIComponent(JSON.stringify({ chosen, conditions, measure }))}`;
+  history.replaceState(null, "", `${location.pathname}${text}`);
+}
+
+function restore() {
+  try {
+    const kept = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+    state.chosen = kept.chosen.filter((name) => attributes.has(name)).slice(0, 3);
+    state.conditions = kept.conditions.filter((each) => {
+      const attribute = attributes.get(each.attribute);
+      return attribute && (each.codes ? each.codes.every((code) => attribute.values[code]) : "low" in each);
+    });
+    if (MEASURES.some(([name]) => name === kept.measure)) state.measure = kept.measure;
+  } catch { /* no state, or not ours */ }
+}
+
+// Asking.
+
+async function asked(question) {
+  waiting?.abort();
+  const mine = waiting = new AbortController();
+  const body = byId("answer-body");
+  body.setAttribute("aria-busy", "true");
+  const timer = setTimeout(() => body.classList.add("waiting"), 150);
+  try {
+    return await question(mine.signal);
+  } finally {
+    clearTimeout(timer);
+    if (waiting === mine) {
+      body.classList.remove("waiting");
+      body.setAttribute("aria-busy", "false");
+    }
+  }
+}
+
+async function refresh() {
+  remember();
+  list.mark(state.chosen);
+  drawChips(state.conditions, attributes, (condition) => dialog().open(condition),
+    (condition) => setConditions(replaced(state.conditions, condition.attribute, null)));
+  hideProblem();
+  try {
+    answer = await asked((signal) => api.marginal(state.chosen, state.conditions, signal));
+  } catch (error) {
+    if (error.name !== "AbortError") showRefusal(error);
+    return;
+  }
+  editor.text = answer.sql;
+  byId("run").disabled = false;
+  byId("matching").textContent = state.conditions.length
+    ? `${count(answer.count)} of ${count(release.total)} records · ${share(answer.count / release.total)}` : "";
+  drawAnswer();
+  say(`${byId("answer-title").textContent}: ${count(answer.count)} records`);
+}
+
+async function runSql() {
+  const text = editor.text;
+  if (!text.trim()) return;
+  hideProblem();
+  let found;
+  try {
+    found = await asked((signal) => api.sql(text, signal));
+  } catch (error) {
+    if (error.name !== "AbortError") showProblem(error);
+    return;
+  }
+  answer = { ...found, sql: text };
+  state.view = "sql";
+  drawAnswer();
+  say(`Your query has ${found.rows.length} ${found.rows.length === 1 ? "row" : "rows"}`);
+}
+
+// Drawing the answer.
+
+function drawAnswer() {
+  const held = focusMark();
+  const shown = state.view === "sql" ? null : state.chosen.map((name) => attributes.get(name));
+  byId("answer-title").replaceChildren(...title(shown));
+  byId("controls").replaceChildren(...controls(shown));
+  byId("answer-body").replaceChildren(...content(shown));
+  refocus(held);
+}
+
+function title(shown) {
+  if (!shown) return ["Your query"];
+  if (!shown.length) return [state.conditions.length ? "Records that agree" : "What would you like to see?"];
+  return shown.flatMap((each, place) => (place ? [node("span", { class: "times" }, " × "), each.name] : [each.name]));
+}
+
+function controls(shown) {
+  const made = [];
+  const redraw = (changes) => { Object.assign(state, changes); remember(); drawAnswer(); };
+  if (!shown) {
+    made.push(node("button", { type: "button", class: "small", onclick: pictured }, "Back to the picture"));
+  } else if (shown.length) {
+    if (shown.length > 1 && state.view === "picture") {
+      made.push(segments("Show", MEASURES, state.measure, (measure) => redraw({ measure })));
+      if (isLarge(...shown)) {
+        const on = state.numbers ?? false;
+        made.push(node("button", { type: "button", class: "small", "aria-pressed": String(on), onclick: () => redraw({ numbers: !on }) }, on ? "Hide numbers" : "Show numbers"));
+      }
+      made.push(node("button", { type: "button", class: "small", title: "Exchange rows and columns", onclick: swap }, "Swap"));
+    }
+    made.push(segments("View", [["picture", "Picture"], ["table", "Table"]], state.view, (view) => redraw({ view })));
+  }
+  if (!shown || shown.length) made.push(downloads());
+  return made;
+}
+
+function swap() {
+  const [a, b, ...rest] = state.chosen;
+  state.chosen = [b, a, ...rest];
+  state.measure = { row: "column", column: "row" }[state.measure] ?? state.measure;
+  refresh();
+}
+
+function downloads() {
+  const name = state.view === "sql" ? ["query"] : state.chosen;
+  const button = (form, kind, text) => node("button", {
+    type: "button", "aria-label": `Download as ${form}`,
+    onclick: () => save(fileName([release.name, ...name], form.toLowerCase()), kind, text(tabular())),
+  }, form);
+  return node("div", { class: "segments", role: "group", "aria-label": "Download" },
+    button("CSV", "text/csv", asCsv), button("JSON", "application/json", asJson));
+}
+
+// The answer as rows: those of SQL, or a row for each cell of the picture.
+function tabular() {
+  if (answer.rows) return answer;
+  const shown = state.chosen.map((name) => attributes.get(name));
+  const rows = answer.cells.map((value, at) => {
+    const codes = [];
+    for (let axis = shown.length - 1, rest = at; axis >= 0; axis--) {
+      codes[axis] = rest % answer.shape[axis];
+      rest = Math.floor(rest / answer.shape[axis]);
+    }
+    return [...codes.map((code, axis) => plain(shown[axis], code)), value];
+  });
+  return { sql: answer.sql, columns: answer.columns, rows };
+}
+
+function plain(attribute, code) {
+  const value = attribute.values[code];
+  if (value.special) return value.label === "missing" ? null : `(${value.label})`;
+  return value.low !== undefined && value.low === value.high ? value.low : value.label;
+}
+
+function content(shown) {
+  if (!shown || state.view === "table") return rowsTable(tabular());
+  if (!shown.length) return empty();
+  if (!(answer.count > 0)) return [node("div", { class: "empty" }, node("p", { class: "lead" }, "No records agree with these conditions."))];
+  if (shown.length === 1) {
+    return [...bars(shown[0], answer.cells, chosenCodes(shown[0]), (codes) => take([[shown[0], codes]])), ...notes(shown)];
+  }
+  const [rows, columns, third] = shown;
+  const table = heat({
+    rows, columns, measure: state.measure,
+    cells: sliced(answer.shape, answer.cells, state.slice),
+    numbers: state.numbers ?? !isLarge(rows, columns),
+    width: byId("answer-body").clientWidth - 40,
+    chosen: { rows: chosenCodes(rows), columns: chosenCodes(columns) },
+    take: (i, j) => take([...(i < 0 ? [] : [[rows, [i]]]), ...(j < 0 ? [] : [[columns, [j]]])]),
+  });
+  const slices = third ? [slicer(third, state.slice, (slice) => { state.slice = slice; drawAnswer(); })] : [];
+  return [...slices, ...table, ...notes(shown)];
+}
+
+// What the picture rests on.
+function notes(shown) {
+  const unknown = shown.filter((each) => !each.counted).map((each) => each.name);
+  if (unknown.length) {
+    return [node("p", { class: "note" }, `Nothing was counted about ${unknown.join(" and ")}: all values are taken to be equally likely.`)];
+  }
+  if (answer.together) return [];
+  return [node("p", { class: "note" }, "These attributes were not counted together. How they go together is what follows from the counts that there are.")];
+}
+
+function empty() {
+  const drawing = svg("svg", { viewBox: "0 0 120 64", "aria-hidden": "true", fill: "currentColor" });
+  [14, 26, 40, 52, 46, 34, 22, 12].forEach((high, place) =>
+    drawing.append(svg("rect", { x: 8 + place * 13.4, y: 60 - high, width: 10, height: high, rx: 2, opacity: 0.35 + 0.08 * (place % 4) })));
+  const tries = release.pairs.map((pair) => node("button", {
+    type: "button", onclick: () => { state.chosen = [...pair]; pictured(); },
+  }, pair.join(" × ")));
+  const lead = state.conditions.length ? `${count(answer.count)} records` : "Choose an attribute to see how it is distributed.";
+  return [node("div", { class: "empty" }, drawing,
+    node("p", { class: "lead" }, lead),
+    node("p", {}, "A second one makes a cross-table, a third one slices it. Click on what you see to look at those records only, or ask in SQL below."),
+    tries.length ? node("p", {}, "These go together most:") : null,
+    node("div", { class: "tries" }, ...tries))];
+}
+
+// Redrawing takes the focused bar or button away: the one in its place gets the focus.
+function focusMark() {
+  for (const id of ["answer-body", "controls"]) {
+    const place = [...byId(id).querySelectorAll("button, td, th, select")].indexOf(document.activeElement);
+    if (place >= 0) return { id, place };
+  }
+  return null;
+}
+
+function refocus(mark) {
+  if (!mark) return;
+  const items = byId(mark.id).querySelectorAll("button, td, th, select");
+  (items[Math.min(mark.place, items.length - 1)] ?? byId("answer")).focus({ preventScroll: true });
+}
+
+// What goes wrong.
+
+function showProblem(error) {
+  byId("problem").replaceChildren(...prose(error.message));
+  byId("problem").hidden = false;
+}
+
+function hideProblem() { byId("problem").hidden = true; }
+
+function showRefusal(error) {
+  const token = error.status === 401;
+  byId("answer-title").textContent = token ? "This page needs its token" : "That did not work";
+  byId("controls").replaceChildren();
+  byId("answer-body").replaceChildren(token
+    ? node("div", { class: "empty" }, node("p", { class: "lead" }, "Open the address that the terminal shows."),
+      node("p", {}, "It ends in a token, which lets this browser ask. Whoever has no token sees nothing of the release."))
+    : node("p", { class: "problem", role: "alert" }, ...prose(error.message)));
+  byId("answer-body").setAttribute("aria-busy", "false");
+}
+
+// Buttons and keys.
+
+let made = null;
+function dialog() {
+  made ??= new ConditionDialog(attributes, (name, condition) => setConditions(replaced(state.conditions, name, condition)));
+  return made;
+}
+
+function wire() {
+  byId("run").addEventListener("click", runSql);
+  byId("clear").addEventListener("click", () => { state.chosen = []; pictured(); byId("search").focus(); });
+  byId("add-condition").addEventListener("click", () => {
+    const names = [...attributes.values()].filter((each) => each.kind !== "many").map((each) => each.name);
+    const free = (name) => !state.conditions.some((each) => each.attribute === name);
+    dialog().open(null, names, state.chosen.find(free) ?? names.find(free) ?? names[0]);
+  });
+  byId("fold").addEventListener("click", () => {
+    const open = byId("fold").getAttribute("aria-expanded") === "true";
+    byId("fold").setAttribute("aria-expanded", String(!open));
+  });
+  for (const id of ["about-open", "methods-open"]) byId(id).addEventListener("click", () => byId("about-dialog").showModal());
+  byId("records-open").addEventListener("click", () => byId("records-dialog").showModal());
+  byId("records-cancel").addEventListener("click", () => byId("records-dialog").close());
+  byId("records-form").addEventListener("submit", () => {
+    const link = node("a", { href: api.sampleAddress(byId("records-n").value, byId("records-format").value, byId("records-seed").value), download: "" });
+    document.body.append(link);
+    link.click();
+    link.remove();
+  });
+  byId("theme").addEventListener("click", () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    try { localStorage.setItem("juncture-theme", root.dataset.theme); } catch { /* kept for this visit only */ }
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && !event.target.closest("input, textarea, select, dialog")) {
+      event.preventDefault();
+      byId("fold").setAttribute("aria-expanded", "true");
+      byId("search").focus();
+    }
+  });
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === width || !answer) return;
+    width = window.innerWidth;
+    drawAnswer();
+  });
+}

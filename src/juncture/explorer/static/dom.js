@@ -1,0 +1,44 @@
+// Nodes are made here and nowhere else, and text is only ever text: no name can become markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export const byId = (id) => document.getElementById(id);
+
+export function node(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "class") made.className = value;
+    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name in made && typeof value !== "string") made[name] = value;
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+// A message of the server: what stands between backticks is code.
+export function prose(text) {
+  return text.split("`").map((part, place) => (place % 2 ? node("code", {}, part) : part));
+}
+
+export function segments(label, choices, chosen, choose) {
+  const group = node("div", { class: "segments", role: "group", "aria-label": label });
+  for (const [value, text] of choices) {
+    group.append(node("button", {
+      type: "button", "aria-pressed": String(value === chosen), onclick: () => choose(value),
+    }, text));
+  }
+  return group;
+}
+
+export function say(text) {
+  byId("live").textContent = text;
+}

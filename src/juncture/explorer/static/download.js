@@ -1,0 +1,31 @@
+// Answers as files, made on the page from what is shown.
+
+import { node } from "./dom.js";
+
+const quoted = (value) => {
+  if (value === null) return "";
+  const text = String(value);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+};
+
+export function asCsv({ columns, rows }) {
+  return [columns, ...rows].map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
+}
+
+export function asJson({ columns, rows, sql }) {
+  return `${JSON.stringify({ sql, columns, rows }, null, 1)}\n`;
+}
+
+export function save(name, kind, text) {
+  const url = URL.createObjectURL(new Blob([text], { type: kind }));
+  const link = node("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+export const fileName = (parts, ending) => {
+  const stem = parts.join("-").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
+  return `${(stem || "answer").slice(0, 80)}.${ending}`;
+};

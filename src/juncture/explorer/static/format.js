@@ -1,0 +1,66 @@
+// Numbers and values as people read them.
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const tenth = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const precise = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
+const small = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+export function count(value) {
+  if (value < 1e-6) return "0";
+  if (value < 0.95) return small.format(value);
+  return value < 99.95 ? tenth.format(value) : whole.format(value);
+}
+
+export function share(value) {
+  if (!Number.isFinite(value)) return "–";
+  if (value > 0 && value < 0.0005) return "<0.1 %";
+  return `${tenth.format(100 * value)} %`;
+}
+
+export const number = (value) => precise.format(value);
+export const compact = (value) => short.format(value);
+export const integer = (value) => whole.format(value);
+
+// How the values of one column of an answer are written: numbers with as many digits all the way down.
+export function columnFormat(values) {
+  const numbers = values.filter((value) => typeof value === "number");
+  const most = numbers.reduce((top, value) => Math.max(top, Math.abs(value)), 0);
+  const digits = most >= 1000 ? 1 : most >= 10 ? 2 : 4;
+  const fixed = new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const plain = numbers.every(Number.isInteger) || most >= 1e15 ? String : fixed.format;
+  return (value) => (value === null ? "missing" : typeof value === "number" ? plain(value) : String(value));
+}
+
+const ORDERED = new Set(["numbers", "intervals", "dates", "codes"]);
+export const isOrdered = (attribute) => ORDERED.has(attribute.kind);
+export const hasNumbers = (attribute) => isOrdered(attribute) && attribute.kind !== "dates";
+
+// Codes in a row, by the first and the last of them.
+export function span(attribute, first, last) {
+  const [a, b] = [attribute.values[first], attribute.values[last]];
+  if (first === last) return a.label;
+  if (attribute.kind === "intervals") return `${number(a.low)} to ${number(b.high)}`;
+  return `${a.label} to ${b.label}`;
+}
+
+function inRow(codes) {
+  return codes.every((code, place) => place === 0 || code === codes[place - 1] + 1);
+}
+
+// A condition in words: the attribute stands before it.
+export function conditionWords(attribute, condition) {
+  if (!condition.codes) {
+    const { low, high } = condition;
+    if (low === null) return `at most ${number(high)}`;
+    return high === null ? `at least ${number(low)}` : `${number(low)} to ${number(high)}`;
+  }
+  const { codes } = condition;
+  const regular = codes.every((code) => !attribute.values[code].special);
+  if (isOrdered(attribute) && regular && codes.length > 2 && inRow(codes)) {
+    return span(attribute, codes[0], codes.at(-1));
+  }
+  const labels = codes.map((code) => attribute.values[code].label);
+  if (labels.length <= 3) return `is ${labels.join(" or ")}`;
+  return `is one of ${labels.length} values`;
+}

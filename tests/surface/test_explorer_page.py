@@ -1,0 +1,454 @@
+"""The explorer's page in a real browser, against a real server."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from explorer_server import SIZES, TOKEN, running, small_release
+from juncture.explorer.server import app_of
+
+CHROMIUM = Path("/usr/bin/chromium")
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="the page is not tried in a browser: playwright is not installed"
+)
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM.exists(), reason=f"the page is not tried in a browser: {CHROMIUM} is absent"
+)
+
+RELEASE = small_release()
+MODEL = RELEASE.model
+NAMES = list(SIZES)
+ODD = NAMES[-1]
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+# The contrast of every visible text with what lies behind it, where it is below what is needed.
+FAINT = """() => {
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (rgb) => rgb.slice(0, 3).map((value) => value / 255)
+    .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, value, place) => sum + value * [0.2126, 0.7152, 0.0722][place], 0);
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = rgba(getComputedStyle(at).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return rgba(getComputedStyle(document.body).backgroundColor);
+  };
+  const faint = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let seen = 0;
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    const style = getComputedStyle(element);
+    if (!walker.currentNode.textContent.trim() || !element.checkVisibility()) continue;
+    if (element.closest(".hidden, .skip, textarea, script")) continue;
+    const [front, back] = [light(rgba(style.color)), light(behind(element))];
+    const contrast = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+    seen += 1;
+    if (contrast < 4.5) faint.push(`${walker.currentNode.textContent}: ${contrast.toFixed(2)}`);
+  }
+  return { seen, faint };
+}"""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server of the small release."""
+    with running(app_of(RELEASE, token=TOKEN, name="small")) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One browser for all tests of the page."""
+    with sync_api.sync_playwright() as playwright:
+        made = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield made
+        made.close()
+
+
+class Visit:
+    """A person at the page, and everything that the browser had to complain about."""
+
+    def __init__(self, browser: Any, address: str, **context: Any) -> None:
+        self.context = browser.new_context(**{"viewport": DESKTOP, **context})
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.address, self.complaints, self.strangers = address, list[str](), list[str]()
+        self.page.on("console", lambda m: self._heard(m.type, m.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._requested)
+        self.page.goto(f"{address}/?token={TOKEN}")
+        self.settle()
+
+    def _heard(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.complaints.append(text)
+
+    def _requested(self, request: Any) -> None:
+        if not request.url.startswith((f"{self.address}/", "blob:", "data:")):
+            self.strangers.append(request.url)
+
+    def settle(self) -> None:
+        """Wait until the answer is there."""
+        self.page.wait_for_selector("#answer-body[aria-busy=false]")
+
+    def choose(self, name: str) -> None:
+        """Click an attribute, and wait for its picture."""
+        with self.page.expect_response("**/api/marginal"):
+            self.page.get_by_role("option", name=name).click()
+        self.settle()
+
+    def values(self, selector: str) -> list[float]:
+        """The numbers behind what is drawn."""
+        found = self.page.locator(selector).evaluate_all("all => all.map(e => e.dataset.value)")
+        return [float(value) for value in found]
+
+    def overflow(self) -> int:
+        """By how much the page is wider than the window."""
+        script = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        return int(self.page.evaluate(script))
+
+
+@pytest.fixture
+def visit(browser: Any, address: str) -> Iterator[Visit]:
+    """Someone on a desktop; whatever happens, the browser must not complain."""
+    made = Visit(browser, address)
+    yield made
+    made.context.close()
+    assert made.complaints == []
+    assert made.strangers == []
+
+
+def test_the_token_leaves_the_address(visit: Visit) -> None:
+    """After opening, neither the address bar nor a script can see the token."""
+    assert TOKEN not in visit.page.url
+    assert TOKEN not in visit.page.evaluate("document.cookie")
+
+
+def test_without_the_token_the_page_says_what_to_do(browser: Any, address: str) -> None:
+    """A browser without the token is told to open the address from the terminal."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address)
+    sync_api.expect(page.locator("#answer-body")).to_contain_text("the terminal shows")
+    assert "smoker" not in page.locator("body").inner_text()
+    context.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_attribute_shows_its_distribution(visit: Visit, name: str) -> None:
+    """Bars or columns are the model's counts, in the order of the codes."""
+    visit.choose(name)
+    assert visit.page.locator("#answer-title").inner_text() == name
+    expected = MODEL.project((name,)).values
+    assert visit.values("#answer-body [data-code]") == pytest.approx(list(expected))
+
+
+def test_two_attributes_show_their_table(visit: Visit) -> None:
+    """A second click makes the cross-table; what is written in the cells is rounded from it."""
+    visit.choose("work")
+    visit.choose(ODD)
+    expected = MODEL.project(("work", ODD)).values
+    assert visit.values(".heat tbody td[data-value]") == pytest.approx(list(expected.reshape(-1)))
+    texts = visit.page.locator(".heat tbody td[data-value]").all_inner_texts()
+    for text, count in zip(texts, expected.reshape(-1), strict=True):
+        assert float(text.replace(",", "")) == pytest.approx(count, abs=0.51, rel=0.06)
+
+
+def test_rows_and_columns_as_shares(visit: Visit) -> None:
+    """Row shares of every row, and column shares of every column, add up to the whole."""
+    visit.choose("work")
+    visit.choose("smoker")
+    table = MODEL.project(("work", "smoker")).values
+    for label, axis in (("Row %", 1), ("Column %", 0)):
+        visit.page.get_by_role("button", name=label).click()
+        texts = visit.page.locator(".heat tbody td[data-value]").all_inner_texts()
+        shown = [float(text.replace("%", "")) for text in texts]
+        expected = 100 * table / table.sum(axis=axis, keepdims=True)
+        assert shown == pytest.approx(list(expected.reshape(-1)), abs=0.051)
+
+
+def test_a_third_attribute_slices(visit: Visit) -> None:
+    """The third attribute's values are shown one at a time, or all together."""
+    for name in ("work", "smoker", ODD):
+        visit.choose(name)
+    table = MODEL.project(("work", "smoker", ODD)).values
+    cells = ".heat tbody td[data-value]"
+    assert visit.values(cells) == pytest.approx(list(table.sum(axis=2).reshape(-1)))
+    visit.page.get_by_role("group", name=ODD).get_by_role("button", name="1").click()
+    assert visit.values(cells) == pytest.approx(list(table[:, :, 1].reshape(-1)))
+
+
+def test_clicking_a_bar_makes_a_condition(visit: Visit) -> None:
+    """A bar becomes a condition, the numbers follow at once, and removing it undoes it."""
+    visit.choose("work")
+    with visit.page.expect_response("**/api/marginal"):
+        visit.page.locator(".bars button", has_text="it's mine").click()
+    visit.settle()
+    visit.choose("work")  # out of the picture again
+    visit.choose("age")
+    given = MODEL.condition({"work": "it's mine"}).project(("age",)).values
+    assert visit.values("#answer-body [data-code]") == pytest.approx(list(given))
+    assert "work = 'it''s mine'" in visit.page.locator("#editor").input_value()
+    with visit.page.expect_response("**/api/marginal"):
+        visit.page.get_by_role("button", name="Remove: work is it's mine").click()
+    visit.settle()
+    everyone = MODEL.project(("age",)).values
+    assert visit.values("#answer-body [data-code]") == pytest.approx(list(everyone))
+
+
+def test_clicking_a_cell_makes_two_conditions(visit: Visit) -> None:
+    """A cell of a cross-table becomes a condition on each of its attributes."""
+    visit.choose("work")
+    visit.choose("smoker")
+    with visit.page.expect_response("**/api/marginal"):
+        visit.page.locator(".heat tbody tr").nth(1).locator("td").nth(1).click()
+    visit.settle()
+    assert visit.page.locator(".chip").all_inner_texts() == ["work is none\n×", "smoker is true\n×"]
+
+
+def test_dragging_over_columns_makes_a_range(visit: Visit) -> None:
+    """Columns that were dragged over become one condition."""
+    visit.choose("age")
+    columns = visit.page.locator(".columns button")
+    first, last = columns.nth(2).bounding_box(), columns.nth(6).bounding_box()
+    visit.page.mouse.move(first["x"] + 3, first["y"] + 50)
+    visit.page.mouse.down()
+    visit.page.mouse.move(last["x"] + 3, last["y"] + 60, steps=5)
+    with visit.page.expect_response("**/api/marginal"):
+        visit.page.mouse.up()
+    visit.settle()
+    assert "age BETWEEN 22 AND 26" in visit.page.locator("#editor").input_value()
+
+
+def test_a_range_by_its_ends(visit: Visit) -> None:
+    """The dialog takes the ends of a range, and refuses one that ends before it begins."""
+    page = visit.page
+    page.get_by_role("button", name="Add condition").click()
+    page.get_by_label("Attribute", exact=True).select_option("pay")
+    page.get_by_label("From", exact=True).fill("20")
+    page.get_by_label("To", exact=True).fill("5")
+    page.get_by_role("button", name="Apply").click()
+    sync_api.expect(page.locator("#condition-problem")).to_be_visible()
+    page.get_by_label("To", exact=True).fill("50")
+    with page.expect_response("**/api/marginal"):
+        page.get_by_role("button", name="Apply").click()
+    visit.settle()
+    count = MODEL.project(("pay",)).values[2]
+    shown = page.locator("#matching").inner_text()
+    assert shown.startswith(f"{count:,.0f} of 5,000 records")
+
+
+def test_sql_with_completion(visit: Visit) -> None:
+    """Columns and values are completed by keys, and Ctrl+Enter answers what the model answers."""
+    page, editor = visit.page, visit.page.locator("#editor")
+    editor.fill("")
+    editor.press_sequentially("SELECT smo")
+    sync_api.expect(page.get_by_role("listbox", name="Completions")).to_be_visible()
+    assert editor.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Enter")
+    editor.press_sequentially(", COUNT(*) AS n FROM t WHERE work = ")
+    page.keyboard.press("Control+Space")
+    page.keyboard.press("ArrowDown")
+    active = editor.get_attribute("aria-activedescendant")
+    assert page.locator(f"#{active}").inner_text().startswith("'none'")
+    page.keyboard.press("Tab")
+    editor.press_sequentially(" AND odd")
+    page.keyboard.press("Enter")
+    editor.press_sequentially(" < 2 GROUP BY s")
+    page.keyboard.press("Escape")
+    sync_api.expect(page.get_by_role("listbox", name="Completions")).to_be_hidden()
+    editor.press_sequentially("moker")
+    page.keyboard.press("Escape")
+    query = editor.input_value()
+    quoted = ODD.replace('"', '""')
+    assert query == (
+        f"SELECT smoker, COUNT(*) AS n FROM t WHERE work = 'none' AND \"{quoted}\" < 2 "
+        "GROUP BY smoker"
+    )
+    with page.expect_response("**/api/sql"):
+        page.keyboard.press("Control+Enter")
+    sync_api.expect(page.locator("#answer-title")).to_have_text("Your query")
+    shown = [json.loads(v) for v in page.locator(".rows td").evaluate_all(
+        "all => all.map(e => e.dataset.value)"
+    )]  # fmt: skip
+    expected = [value for row in MODEL.sql(query).rows for value in row]
+    assert shown == pytest.approx(expected)
+
+
+def test_errors_of_sql_are_shown(browser: Any, address: str) -> None:
+    """A query without an answer shows the server's message, and the next one takes it away."""
+    visit = Visit(browser, address)
+    editor = visit.page.locator("#editor")
+    editor.fill("SELECT wrk, COUNT(*) FROM t GROUP BY wrk")
+    editor.press("Control+Enter")
+    sync_api.expect(visit.page.get_by_role("alert")).to_contain_text("got 'wrk'")
+    editor.fill("SELECT COUNT(*) AS n FROM t")
+    editor.press("Control+Enter")
+    sync_api.expect(visit.page.locator(".rows")).to_contain_text("5000")
+    sync_api.expect(visit.page.locator("#problem")).to_be_hidden()
+    visit.context.close()
+
+
+def test_downloads_of_the_answer(visit: Visit) -> None:
+    """The downloaded CSV and JSON hold every cell of the picture."""
+    visit.choose("work")
+    visit.choose("pay")
+    with visit.page.expect_download() as waiting:
+        visit.page.get_by_role("button", name="Download as CSV").click()
+    rows = list(csv.reader(io.StringIO(Path(waiting.value.path()).read_text())))
+    assert rows[0] == ["work", "pay", "count"]
+    expected = list(MODEL.project(("work", "pay")).values.reshape(-1))
+    assert [float(row[2]) for row in rows[1:]] == pytest.approx(expected)
+    with visit.page.expect_download() as waiting:
+        visit.page.get_by_role("button", name="Download as JSON").click()
+    found = json.loads(Path(waiting.value.path()).read_text())
+    assert [row[2] for row in found["rows"]] == pytest.approx(expected)
+    assert "GROUP BY work, pay" in found["sql"]
+
+
+def test_downloads_of_synthetic_records(visit: Visit) -> None:
+    """The dialog downloads as many records as asked for."""
+    visit.page.get_by_role("button", name="Synthetic records").click()
+    visit.page.get_by_label("How many").fill("321")
+    visit.page.get_by_label("Seed").fill("5")
+    with visit.page.expect_download() as waiting:
+        visit.page.get_by_role("button", name="Download", exact=True).click()
+    rows = list(csv.reader(io.StringIO(Path(waiting.value.path()).read_text())))
+    assert (rows[0], len(rows)) == (NAMES, 322)
+    assert waiting.value.suggested_filename == "small-synthetic-321.csv"
+
+
+def test_everything_by_keys(visit: Visit) -> None:
+    """Search, choose, move in a picture, condition and remove, with the keyboard alone."""
+    page = visit.page
+    page.keyboard.press("/")
+    page.keyboard.type("ag")
+    page.keyboard.press("ArrowDown")
+    with page.expect_response("**/api/marginal"):
+        page.keyboard.press("Enter")
+    visit.settle()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.closest('.columns') !== null"):
+            break
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Shift+ArrowRight")
+    with page.expect_response("**/api/marginal"):
+        page.keyboard.press("Enter")
+    visit.settle()
+    assert "age BETWEEN 21 AND 23" in page.locator("#editor").input_value()
+    assert "records" in page.locator("#live").inner_text()
+    for _ in range(40):
+        page.keyboard.press("Shift+Tab")
+        if page.evaluate("document.activeElement.getAttribute('aria-label')?.startsWith('Remove')"):
+            break
+    with page.expect_response("**/api/marginal"):
+        page.keyboard.press("Enter")
+    visit.settle()
+    assert "WHERE" not in page.locator("#editor").input_value()
+
+
+def test_dark_and_light(browser: Any, address: str) -> None:
+    """The page follows the system, and the button changes it and is remembered."""
+    visit = Visit(browser, address, color_scheme="dark")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    dark = visit.page.evaluate(colour)
+    visit.page.get_by_role("button", name="Switch between light and dark").click()
+    light = visit.page.evaluate(colour)
+    assert light != dark
+    visit.page.reload()
+    assert visit.page.evaluate(colour) == light
+    assert visit.complaints == []
+    visit.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("chosen", [[], ["age"], ["work", "pay"]])
+def test_all_text_can_be_read(browser: Any, address: str, scheme: str, chosen: list[str]) -> None:
+    """Every text has a contrast of 4.5 at least with what lies behind it."""
+    visit = Visit(browser, address, color_scheme=scheme)
+    for name in chosen:
+        visit.choose(name)
+    found = visit.page.evaluate(FAINT)
+    assert found["seen"] > 20
+    assert found["faint"] == []
+    visit.context.close()
+
+
+def test_a_phone(browser: Any, address: str) -> None:
+    """At 390 pixels attributes unfold, everything works, and nothing is wider than the window."""
+    visit = Visit(browser, address, viewport=PHONE, has_touch=True)
+    assert visit.overflow() <= 0
+    visit.page.locator("#fold").tap()
+    for name in ("work", "pay", ODD):
+        visit.choose(name)
+        assert visit.overflow() <= 0
+    for button, dialog in (("About", "About this release"), ("Synthetic records", "Synthetic")):
+        visit.page.get_by_role("button", name=button).first.tap()
+        assert visit.page.get_by_role("dialog").filter(has_text=dialog).is_visible()
+        assert visit.overflow() <= 0
+        visit.page.keyboard.press("Escape")
+    visit.page.locator("#editor").fill(
+        "SELECT work, pay, age, COUNT(*) AS n FROM t GROUP BY 1, 2, 3"
+    )
+    visit.page.locator("#run").tap()
+    sync_api.expect(visit.page.locator("#answer-title")).to_have_text("Your query")
+    assert visit.overflow() <= 0
+    assert visit.complaints == []
+    visit.context.close()
+
+
+def test_reloading_keeps_the_picture(visit: Visit) -> None:
+    """The picture and its conditions are in the address, so that reloading shows them again."""
+    visit.choose(ODD)
+    with visit.page.expect_response("**/api/marginal"):
+        visit.page.locator(".bars button").first.click()
+    visit.settle()
+    before = visit.page.locator("#editor").input_value()
+    visit.page.reload()
+    visit.settle()
+    assert visit.page.locator("#editor").input_value() == before
+
+
+def test_names_are_never_markup(visit: Visit) -> None:
+    """Names and values that look like markup make no elements."""
+    visit.choose("work")
+    visit.choose(ODD)
+    visit.page.locator("#editor").fill("SELECT work, COUNT(*) AS n FROM t GROUP BY work")
+    visit.page.locator("#editor").press("Control+Enter")
+    sync_api.expect(visit.page.locator(".rows")).to_contain_text("<b>bold</b>")
+    texts = visit.page.locator("main b").all_inner_texts()
+    assert not any("bold" in text for text in texts)
+
+
+def test_nothing_moves_while_loading(browser: Any, address: str) -> None:
+    """Opening the page shifts nothing that was already drawn."""
+    context = browser.new_context(viewport=DESKTOP)
+    page = context.new_page()
+    page.add_init_script(
+        "window.shifted = 0; new PerformanceObserver((list) => { for (const e of list.getEntries())"
+        " window.shifted += e.value; }).observe({ type: 'layout-shift', buffered: true });"
+    )
+    page.goto(f"{address}/?token={TOKEN}")
+    page.wait_for_selector("#answer-body[aria-busy=false]")
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.shifted") < 0.02
+    context.close()

@@ -1,0 +1,579 @@
+"""The explorer's server: who may ask, what is answered, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from numpy.typing import NDArray
+
+from explorer_server import LEDGER, SIZES, TOKEN, dense_counts, running, small_release
+from juncture import (
+    Boolean,
+    Categorical,
+    Codebook,
+    Coding,
+    Date,
+    Domain,
+    Factor,
+    Integer,
+    InvalidInput,
+    Model,
+    Number,
+    Release,
+    Schema,
+)
+from juncture.codebook import OUTSIDE, Special
+from juncture.explorer import limits
+from juncture.explorer.facts import certificate, guarantee
+from juncture.explorer.guard import cookie_name
+from juncture.explorer.question import Chosen, Within, condition_sql, identifier, question
+from juncture.explorer.server import app_of, serve
+
+RELEASE = small_release()
+MODEL = RELEASE.model
+NAMES = list(SIZES)
+ODD = NAMES[-1]
+Array = NDArray[np.float64]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server of the small release."""
+    with running(app_of(RELEASE, token=TOKEN, name="small")) as url:
+        yield url
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[httpx.Client]:
+    """Someone who has the token."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    with httpx.Client(base_url=address, headers=headers, timeout=60) as made:
+        yield made
+
+
+def _marginal(client: httpx.Client, attributes: list[str], *conditions: object) -> Array:
+    reply = client.post(
+        "/api/marginal", json={"attributes": attributes, "conditions": list(conditions)}
+    )
+    assert reply.status_code == 200, reply.text
+    found = reply.json()
+    return np.array(found["cells"]).reshape(found["shape"])
+
+
+# Who may ask.
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/release"),
+        ("POST", "/api/marginal"),
+        ("POST", "/api/sql"),
+        ("GET", "/api/sample?n=1"),
+        ("GET", "/api/nothing"),
+    ],
+)
+@pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer no"}, {"Cookie": "a=b"}])
+def test_answers_need_the_token(
+    address: str, method: str, path: str, header: dict[str, str]
+) -> None:
+    """Without the token, or with a wrong one, no question is answered."""
+    reply = httpx.request(method, address + path, headers=header)
+    assert reply.status_code == 401
+    assert "token" in reply.json()["error"]
+
+
+def test_the_address_with_the_token_sets_a_cookie_once(address: str) -> None:
+    """Opening the address sets a strict cookie, drops the token from the address, and lets in."""
+    with httpx.Client(base_url=address) as browser:
+        reply = browser.get(f"/?token={TOKEN}")
+        assert (reply.status_code, reply.headers["location"]) == (303, "/")
+        cookie = reply.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert browser.get("/").status_code == 200
+        assert browser.get("/api/release").status_code == 200
+
+
+def test_a_wrong_token_in_the_address_sets_nothing(address: str) -> None:
+    """A wrong token in the address gives no cookie."""
+    assert "set-cookie" not in httpx.get(f"{address}/?token=wrong").headers
+
+
+def test_an_empty_token_is_refused() -> None:
+    """An app without a secret is not made."""
+    with pytest.raises(InvalidInput, match="must not be empty"):
+        app_of(RELEASE, token="")
+
+
+def test_servers_on_one_machine_have_cookies_of_their_own() -> None:
+    """Two tokens use two cookies, because ports of a machine share them."""
+    assert cookie_name("one") != cookie_name("two")
+
+
+def test_the_page_holds_nothing_of_the_release(address: str) -> None:
+    """Whoever has no token gets the empty page, and no name of an attribute with it."""
+    files = ["", *(f"static/{p.name}" for p in _static_files())]
+    for path in files:
+        reply = httpx.get(f"{address}/{path}")
+        assert reply.status_code == 200
+        assert "smoker" not in reply.text
+
+
+def _static_files() -> list[Path]:
+    import juncture.explorer  # noqa: PLC0415
+
+    folder = Path(str(juncture.explorer.__file__)).parent / "static"
+    return sorted(folder.iterdir())
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "localhost.evil.example", ""])
+def test_other_names_of_this_address_are_refused(client: httpx.Client, host: str) -> None:
+    """A Host header that names another machine is refused, also with the right token."""
+    assert client.get("/api/release", headers={"Host": host}).status_code in (400, 421)
+    assert client.get("/", headers={"Host": host}).status_code in (400, 421)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "127.0.0.1:80", "[::1]:8417"])
+def test_names_of_this_machine_are_allowed(client: httpx.Client, host: str) -> None:
+    """Every loopback name is allowed, with or without a port."""
+    assert client.get("/api/release", headers={"Host": host}).status_code == 200
+
+
+def test_other_hosts_must_be_asked_for() -> None:
+    """A name or an address that is not this machine's is allowed once it was given."""
+    named = app_of(RELEASE, token=TOKEN, hosts=["Lab.example"])
+    anywhere = app_of(RELEASE, token=TOKEN, any_address=True)
+    expected = {"lab.example": (200, 421), "192.0.2.7:8417": (421, 200)}
+    for app, place in ((named, 0), (anywhere, 1)):
+        with running(app) as url:
+            for host, statuses in expected.items():
+                assert httpx.get(url, headers={"Host": host}).status_code == statuses[place]
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_other_pages_may_not_ask(client: httpx.Client, site: str) -> None:
+    """A request that the browser says another page made is refused, other ports included."""
+    assert client.get("/api/release", headers={"Sec-Fetch-Site": site}).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/api/release", "/static/app.js", "/nowhere", "/?token=x"])
+def test_every_reply_is_fenced_in(address: str, path: str) -> None:
+    """Every reply, refusals too, allows no foreign script, frame, guess of type or referrer."""
+    headers = httpx.get(address + path).headers
+    assert "default-src 'self'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_the_page_has_no_script_or_style_of_its_own(address: str) -> None:
+    """The page loads scripts and styles from this server only, and none stands inside it."""
+    text = httpx.get(address).text
+    assert "style=" not in text
+    assert "<style" not in text
+    assert text.count("<script") == text.count('<script src="/static/') + text.count(
+        '<script type="module" src="/static/'
+    )
+
+
+# What the release is.
+
+
+def test_facts_of_the_release(client: httpx.Client) -> None:
+    """The page is told of every attribute, the summed cost and the certified gap."""
+    facts = client.get("/api/release").json()
+    assert [(a["name"], a["size"]) for a in facts["attributes"]] == list(SIZES.items())
+    kinds = [attribute["kind"] for attribute in facts["attributes"]]
+    assert kinds == ["numbers", "intervals", "texts", "texts", "codes"]
+    assert facts["total"] == MODEL.total
+    assert facts["guarantee"] == {
+        "notion": "epsilon", "symbol": "ε", "value": 0.75, "events": 2,
+    }  # fmt: skip
+    assert facts["certificate"]["gap"] == pytest.approx(0.1)
+    for left, right in facts["pairs"]:
+        assert MODEL.mutual_information((left,), (right,)) > 0
+
+
+def test_the_guarantee_is_in_the_notion_that_all_events_have() -> None:
+    """Costs add up in epsilon where every event has one, else in rho; without a ledger, nothing."""
+    gaussian = {**LEDGER[0], "epsilon": None}
+    mixed = guarantee([*LEDGER, gaussian])
+    assert mixed is not None
+    assert (mixed["notion"], mixed["value"]) == ("rho", 0.03125 + 0.125 + 0.03125)
+    assert guarantee(None) is None
+    assert guarantee([{"event": 1}]) is None
+
+
+def test_a_bound_below_zero_certifies_nothing() -> None:
+    """A bound that any model meets, or none at all, is not shown as a certificate."""
+    for bound in (-5.0, None):
+        found = certificate({"loss": 1.0, "lower_bound": bound, "status": "AT_NOISE"})
+        assert found is not None
+        assert found["gap"] is None
+    assert certificate({}) is None
+
+
+# What is answered.
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_marginals_are_the_models(client: httpx.Client, n: int) -> None:
+    """Every picture of one, two or three attributes shows the model's own marginal."""
+    for attributes in itertools.permutations(NAMES, n):
+        found = _marginal(client, list(attributes))
+        expected = MODEL.project(attributes).values
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+CONDITIONS: list[tuple[dict[str, object], dict[str, list[float]]]] = [
+    ({"attribute": "age", "codes": [4]}, {"age": [4]}),
+    ({"attribute": "age", "codes": [2, 3, 4, 5]}, {"age": [2, 3, 4, 5]}),
+    ({"attribute": "age", "codes": [9, 0, 2, 3, 4]}, {"age": [0, 2, 3, 4, 9]}),
+    ({"attribute": "age", "low": 22, "high": 25}, {"age": [2, 3, 4, 5]}),
+    ({"attribute": "age", "low": 30}, {"age": [10, 11]}),
+    ({"attribute": "age", "high": 20.5}, {"age": [0]}),
+    ({"attribute": "pay", "codes": [0, 1]}, {"pay": [0, 1]}),
+    ({"attribute": "pay", "codes": [0, 2, 3]}, {"pay": [0, 2, 3]}),
+    ({"attribute": "pay", "codes": [4]}, {"pay": [4]}),
+    ({"attribute": "work", "codes": [0]}, {"work": [0]}),
+    ({"attribute": "work", "codes": [2, 3]}, {"work": [2, 3]}),
+    ({"attribute": "work", "codes": [1, 4]}, {"work": [1, 4]}),
+    ({"attribute": "work", "codes": [4, 3]}, {"work": [3, 4]}),
+    ({"attribute": "smoker", "codes": [1]}, {"smoker": [1]}),
+    ({"attribute": ODD, "codes": [0, 2]}, {ODD: [0, 2]}),
+]
+
+
+def _brute(attributes: list[str], allowed: dict[str, list[float]]) -> Array:
+    counts = dense_counts(RELEASE)
+    for name, codes in allowed.items():
+        weights = np.zeros(SIZES[name])
+        weights[np.array(codes, dtype=int)] = 1.0
+        axis = NAMES.index(name)
+        counts = counts * weights.reshape([-1 if i == axis else 1 for i in range(len(NAMES))])
+    letters = "".join(chr(97 + place) for place in range(len(NAMES)))
+    kept = "".join(letters[NAMES.index(name)] for name in attributes)
+    return np.asarray(np.einsum(f"{letters}->{kept}", counts))
+
+
+@pytest.mark.parametrize(("condition", "allowed"), CONDITIONS)
+@pytest.mark.parametrize("attributes", [[], ["work"], ["age", ODD], ["pay", "smoker", "work"]])
+def test_conditions_are_those_of_the_whole_table(
+    client: httpx.Client,
+    attributes: list[str],
+    condition: dict[str, object],
+    allowed: dict[str, list[float]],
+) -> None:
+    """Counts under a condition are sums over those cells of the written-out table."""
+    found = _marginal(client, attributes, condition)
+    np.testing.assert_allclose(found, _brute(attributes, allowed), rtol=1e-9, atol=1e-9)
+
+
+def test_several_conditions_all_hold(client: httpx.Client) -> None:
+    """Conditions on different attributes are joined by AND."""
+    chosen = [{"attribute": "work", "codes": [0, 3]}, {"attribute": "smoker", "codes": [0]}]
+    found = _marginal(client, ["age", "pay"], *chosen)
+    expected = _brute(["age", "pay"], {"work": [0, 3], "smoker": [0]})
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_range_counts_its_share_of_an_interval(client: httpx.Client) -> None:
+    """A range that cuts an interval counts in proportion, as SQL does everywhere."""
+    found = _marginal(client, [], {"attribute": "pay", "low": 5, "high": 20})
+    pay = MODEL.project(("pay",)).values
+    assert float(found) == pytest.approx(0.5 * pay[0] + pay[1])
+
+
+@pytest.mark.parametrize("attributes", [[], ["age"], ["work", ODD], ["smoker", "pay", "work"]])
+def test_the_query_shown_is_the_query_run(client: httpx.Client, attributes: list[str]) -> None:
+    """Running the SQL that comes with a picture gives the picture's numbers."""
+    condition = {"attribute": "work", "codes": [0, 2, 3, 4]}
+    asked = {"attributes": attributes, "conditions": [condition]}
+    picture = client.post("/api/marginal", json=asked).json()
+    answer = client.post("/api/sql", json={"sql": picture["sql"]}).json()
+    assert answer["columns"] == picture["columns"]
+    shown = sorted(cell for cell in picture["cells"] if cell > 1e-6)
+    np.testing.assert_allclose(sorted(row[-1] for row in answer["rows"]), shown, rtol=1e-9)
+
+
+def test_pictures_tell_what_was_counted_together(client: httpx.Client) -> None:
+    """A picture says whether one clique holds all attributes that it is about."""
+    for attributes, together in ((["age", "pay"], True), (["age", "work"], False)):
+        found = client.post("/api/marginal", json={"attributes": attributes}).json()
+        assert found["together"] is together
+
+
+def test_sql_answers_are_the_models(client: httpx.Client) -> None:
+    """SQL through the server gives what the model's own sql gives."""
+    query = "SELECT work, COUNT(*) AS n, AVG(age) AS mean FROM t WHERE pay < 15 GROUP BY work"
+    found = client.post("/api/sql", json={"sql": query}).json()
+    expected = MODEL.sql(query)
+    assert found["columns"] == list(expected.columns)
+    assert found["rows"] == [list(row) for row in expected.rows]
+
+
+def test_questions_at_the_same_time(client: httpx.Client) -> None:
+    """Many questions at once get the answers that each gets alone."""
+    pairs = [list(pair) for pair in itertools.permutations(NAMES, 2)]
+    alone = [_marginal(client, pair) for pair in pairs]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda pair: _marginal(client, pair), pairs))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT wrk, COUNT(*) FROM t GROUP BY wrk", "'wrk'"),
+        ("SELECT * FROM t", "A model has no records"),
+        ("DELETE FROM t", "one SELECT"),
+        ("SELECT COUNT(*) FROM t WHERE work = 'nobody'", "it's mine"),
+        ("", "one SELECT"),
+    ],
+)
+def test_errors_of_sql_are_told(client: httpx.Client, query: str, words: str) -> None:
+    """A query that has no answer gets a 400 with our own message."""
+    reply = client.post("/api/sql", json={"sql": query})
+    assert reply.status_code == 400
+    assert words in reply.json()["error"]
+
+
+def test_other_errors_are_not_told(client: httpx.Client) -> None:
+    """What goes wrong inside gets a 500 that tells nothing of the inside."""
+    reply = client.post("/api/sql", json={"sql": "SELECT ROUND(COUNT(*), 400) AS n FROM t"})
+    assert reply.status_code == 500
+    message = "The question could not be worked out. Try a simpler one."
+    assert reply.json() == {"error": message}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"attributes": ["nobody"]},
+        {"attributes": ["age", "age"]},
+        {"attributes": NAMES[:4]},
+        {"attributes": "age"},
+        {"attributes": [], "conditions": [{"attribute": "age", "codes": [99]}]},
+        {"attributes": [], "conditions": [{"attribute": "age", "codes": []}]},
+        {"attributes": [], "conditions": [{"attribute": "age"}]},
+        {"attributes": [], "conditions": [{"attribute": "nobody", "codes": [0]}]},
+        {"attributes": [], "conditions": [{"attribute": "work", "low": 3}]},
+        {"attributes": [], "more": 1},
+        [1],
+    ],
+)
+def test_impossible_questions_are_refused(client: httpx.Client, body: object) -> None:
+    """A question that is none gets a 400 with a reason."""
+    reply = client.post("/api/marginal", json=body)
+    assert reply.status_code == 400
+    assert len(reply.json()["error"]) > 20
+
+
+def test_long_requests_are_refused(client: httpx.Client) -> None:
+    """A body over the limit is refused, whether its length is told beforehand or not."""
+    long = b'{"sql": "' + b" " * limits.MOST_BYTES + b'"}'
+    assert client.post("/api/sql", content=long).status_code == 413
+    in_parts = (long[place : place + 9000] for place in range(0, len(long), 9000))
+    assert client.post("/api/sql", content=in_parts).status_code == 413
+
+
+@pytest.mark.parametrize("query", ["n=0", "n=1000001", "n=x", "n=5&format=exe", "n=5&seed=-1", ""])
+def test_impossible_samples_are_refused(client: httpx.Client, query: str) -> None:
+    """Too many records, none, or an unknown format are refused with a reason."""
+    reply = client.get(f"/api/sample?{query}")
+    assert reply.status_code == 400
+    assert "must be" in reply.json()["error"]
+
+
+def test_large_answers_are_refused() -> None:
+    """More combinations than the limit, or an attribute with too many values, are not computed."""
+    domain = Domain({"a": 300, "b": 300, "wide": limits.MOST_VALUES + 1})
+    flat = [Factor(domain.project((name,)), np.zeros(size)) for name, size in domain.items()]
+    model = Model.of_potentials(domain, flat, 9.0)
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    with (
+        running(app_of(Release(model=model), token=TOKEN)) as url,
+        httpx.Client(base_url=url, headers=headers) as client,
+    ):
+        two = {"attributes": ["a", "b"]}
+        same = {"sql": "SELECT a, b, COUNT(*) FROM t GROUP BY 1, 2"}
+        wide = {"attributes": ["wide"]}
+        also = {"sql": "SELECT Wide, COUNT(*) FROM t GROUP BY 1"}
+        for path, body in (("marginal", two), ("sql", same), ("marginal", wide), ("sql", also)):
+            reply = client.post(f"/api/{path}", json=body)
+            assert reply.status_code == 400
+            assert "must" in reply.json()["error"]
+        below = client.post("/api/sql", json={"sql": "SELECT COUNT(*) FROM t WHERE wide < 4"})
+        assert below.json()["rows"][0][0] == pytest.approx(9.0 * 4 / domain["wide"])
+
+
+# Synthetic records.
+
+
+def _people() -> Release:
+    import datetime as dt  # noqa: PLC0415
+
+    schema = Schema(
+        {
+            "age": Integer(low=17, high=30),
+            "pay": Number(edges=(0.0, 10.0, 100.0), missing=True),
+            "since": Date(low=dt.date(2020, 1, 1), high=dt.date(2021, 12, 31)),
+            "work": Categorical(values=("a", "b"), missing=True),
+            "ok": Boolean(),
+        }
+    )
+    rng = np.random.default_rng(0)
+    tables = [
+        Factor.random(schema.domain.project(pair), rng)
+        for pair in itertools.pairwise(schema.domain)
+    ]
+    return Release(model=Model.of_potentials(schema.domain, tables, 100.0), schema=schema)
+
+
+@pytest.mark.parametrize("release", [RELEASE, _people()], ids=["codebook", "schema"])
+def test_synthetic_records_come_as_asked(release: Release) -> None:
+    """CSV and Parquet hold as many records as asked, the same for the same seed."""
+    n = 45_000  # several chunks, the last one short
+    with running(app_of(release, token=TOKEN)) as url:
+        asked = f"{url}/api/sample?n={n}&seed=7&format="
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        text = httpx.get(f"{asked}csv", headers=headers, timeout=60)
+        binary = httpx.get(f"{asked}parquet", headers=headers, timeout=60)
+    assert "attachment" in text.headers["content-disposition"]
+    table = pyarrow.parquet.read_table(io.BytesIO(binary.content))
+    texts = pyarrow.csv.read_csv(io.BytesIO(text.content))
+    assert (table.num_rows, texts.num_rows) == (n, n)
+    assert table.column_names == texts.column_names == list(release.model.domain)
+    first = next(iter(release.model.domain))
+    assert table.column(first).to_pylist() == texts.column(first).to_pylist()
+
+
+def test_synthetic_records_follow_the_model(client: httpx.Client) -> None:
+    """Counts of a large sample lie within five standard deviations of what the model expects."""
+    n = 100_000
+    reply = client.get(f"/api/sample?n={n}&format=parquet&seed=1")
+    work = pyarrow.parquet.read_table(io.BytesIO(reply.content)).column("work").to_pylist()
+    labels = ["it's mine", "none", "<b>bold</b>", None, "(outside)"]
+    share = MODEL.project(("work",)).values / MODEL.total
+    for label, chance in zip(labels, share, strict=True):
+        assert abs(work.count(label) - n * chance) < 5 * np.sqrt(n * chance * (1 - chance)) + 1
+
+
+# Questions as SQL.
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("age", "age"),
+        ("select", '"select"'),
+        ("current_date", '"current_date"'),
+        ("a b", '"a b"'),
+        ('say "hi"', '"say ""hi"""'),
+        ("1st", '"1st"'),
+        ("naïve", '"naïve"'),
+    ],
+)
+def test_names_are_quoted_where_they_must_be(name: str, expected: str) -> None:
+    """Names that SQL would read otherwise stand in quotes, all others as they are."""
+    assert identifier(name) == expected
+
+
+HOSTILE = [
+    '"; DROP TABLE x; --',
+    "<script>",
+    "it's",
+    "sél ect",
+    "\\",
+    "count",
+    "ORDER",
+    "*",
+    "?",
+    "a.b",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_and_values_are_only_names_and_values(name: str) -> None:
+    """An attribute and a value of any name are counted like every other."""
+    domain = Domain({name: 2, "other": 2})
+    book = Codebook({name: Coding((name, "else"))}).checked(domain)
+    potentials = Factor(domain, np.log(np.array([[1.0, 2.0], [3.0, 4.0]])))
+    model = Model.of_potentials(domain, [potentials], 10.0).with_codebook(book)
+    query = question(domain, book, [name, "other"], [Chosen(name, (0,))])
+    counts = [row[-1] for row in model.sql(query).rows]
+    assert counts == pytest.approx([1.0, 2.0])
+
+
+def test_values_of_several_kinds_can_be_chosen() -> None:
+    """Where some values are texts and some numbers, each can still be asked for."""
+    domain = Domain({"x": 3})
+    book = Codebook({"x": Coding(("low", 5, 6))}).checked(domain)
+    table = Factor(domain, np.log(np.array([1.0, 2.0, 3.0])))
+    model = Model.of_potentials(domain, [table], 6.0).with_codebook(book)
+    for code, count in enumerate((1.0, 2.0, 3.0)):
+        query = question(domain, book, [], [Chosen("x", (code,))])
+        assert model.sql(query).rows[0][0] == pytest.approx(count)
+
+
+def test_conditions_are_short() -> None:
+    """Numbers in a row become a range, and so do intervals that touch; one value is an equals."""
+    numbers, bins = Coding((1, 2, 3, 4, 9)), Coding.of_bins([0, 1, 2.5, 4])
+    assert condition_sql(Chosen("x", (1, 2, 3, 4)), numbers) == "x BETWEEN 2 AND 9"
+    assert condition_sql(Chosen("x", (4,)), numbers) == "x = 9"
+    assert condition_sql(Chosen("x", (0, 1)), bins) == "x >= 0 AND x < 2.5"
+    assert condition_sql(Within("x", None, 2.0), bins) == "x <= 2"
+
+
+def test_codes_that_sql_cannot_tell_apart_are_refused() -> None:
+    """One of two codes outside the domain cannot be asked for alone."""
+    with pytest.raises(InvalidInput, match="cannot tell them apart"):
+        condition_sql(Chosen("x", (1,)), Coding(("a", OUTSIDE, Special("other"))))
+
+
+# The whole thing.
+
+
+def test_serve_prints_an_address_that_answers(tmp_path: Path) -> None:
+    """`serve` prints the address with a token, answers there, and ends quietly on Ctrl-C."""
+    path = small_release().save(tmp_path / "small.jct")
+    code = f"from juncture.explorer.server import serve; serve({str(path)!r}, port=0)"
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", code],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        url = next(line.strip() for line in process.stdout if "http://127.0.0.1" in line)
+        with httpx.Client(follow_redirects=True) as browser:
+            assert browser.get(url).status_code == 200
+            facts = browser.get(url.split("?")[0] + "api/release").json()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+    assert facts["name"] == "small"
+
+
+def test_a_port_that_is_taken_is_told(address: str, tmp_path: Path) -> None:
+    """A port that another server holds is refused with what to do."""
+    path = small_release().save(tmp_path / "small.jct")
+    with pytest.raises(InvalidInput, match="Choose another port"):
+        serve(path, port=int(address.rsplit(":", 1)[1]))
