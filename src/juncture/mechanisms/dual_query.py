@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,14 @@ from juncture.mechanisms.outcome import Outcome
 from juncture.oracles.propagation import Propagation
 from juncture.plan import Plan
 from juncture.privacy.accounting import rho_of_epsilon
-from juncture.privacy.curator import Door
 from juncture.query import Operator
 from juncture.solvers.accelerated import Accelerated
 from juncture.solvers.problem import Solver
+from juncture.watch import Watch, steps, unwatched
 from juncture.workload import Workload, refuse_other_domain
+
+if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+    from juncture.privacy.curator import Door
 
 # How much a random number, added to break ties, may count against a drawn query.
 _TIE_BREAK = 1e-6
@@ -72,7 +75,7 @@ class DualQuery:
     solver: Solver = field(default_factory=Accelerated)
     max_steps: int = 300
 
-    def run(self, curator: Door, workload: Workload) -> Outcome:
+    def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
         """Draw and find, round after round; then estimate."""
         refuse_other_domain(curator.domain, workload)
         m = self._checked(curator, workload)
@@ -87,6 +90,7 @@ class DualQuery:
             rounds.append(Round(satisfied, drawn, t))
             records.append(search.best(drawn))
             satisfied = satisfied + search.answers(records[-1])
+            watch("drawing queries", t + 1, n_rounds)
         events = curator.ledger.events[before:]
         statistics: dict[str, Any] = {"rounds": n_rounds, "records": records}
         if self.estimation is Estimation.LOCAL:
@@ -97,6 +101,7 @@ class DualQuery:
         fit = estimate(
             curator.domain, [], cliques=workload.cliques, total=float(m), loss=likelihood,
             solver=self.solver, max_steps=self.max_steps, tolerance=_TOLERANCE,
+            watch=steps(watch, "fitting the model"),
         )  # fmt: skip
         return Outcome(
             fit.model.project, model=fit.model, ledger=events,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,12 +19,15 @@ from juncture.mechanisms.multiplicative_weights import refuse_large
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.price import price_of
 from juncture.mechanisms.strategy import TaskStrategy, optimise_task, shares
-from juncture.privacy.curator import Door
 from juncture.privacy.request import Request
 from juncture.query import Kron
 from juncture.solvers.problem import Solver
 from juncture.solvers.stop_at_noise import StopAtNoise
+from juncture.watch import Watch, steps, unwatched
 from juncture.workload import Workload, refuse_other_domain
+
+if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+    from juncture.privacy.curator import Door
 
 
 class Estimation(StrEnum):
@@ -61,15 +65,17 @@ class HDMM:
         tasks = workload.tasks
         return [optimise_task(t, workload.domain, restarts=self.restarts) for t in tasks]
 
-    def run(self, curator: Door, workload: Workload) -> Outcome:
+    def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
         """Measure and estimate."""
         refuse_other_domain(curator.domain, workload)
         if self.estimation is Estimation.FULL:
             refuse_large(curator.domain, tuple(curator.domain))
         strategies = self.strategies(workload)
-        requests = list(self._requests(strategies))
+        requests = self.requests(strategies)
         before = len(curator.ledger.events)
+        watch("measuring", 0, len(requests))
         measurements = curator.measure_all(requests)
+        watch("measuring", len(requests), len(requests))
         events = curator.ledger.events[before:]
         if self.estimation is Estimation.FULL:
             table = least_squares(curator.domain, measurements)
@@ -81,14 +87,18 @@ class HDMM:
             )
         fit = estimate(
             curator.domain, measurements, total=curator.public_n_records, solver=self.solver,
-            max_steps=self.max_steps,
+            max_steps=self.max_steps, watch=steps(watch, "fitting the model"),
         )  # fmt: skip
         return Outcome(
             fit.model.project, model=fit.model, measurements=measurements, ledger=events,
             statistics={**fit.statistics.summary(), "status": fit.status.name},
         )  # fmt: skip
 
-    def _requests(self, strategies: list[TaskStrategy]) -> Iterator[Request]:
+    def requests(self, strategies: Sequence[TaskStrategy]) -> list[Request]:
+        """What would be asked of the curator, with its price: no data is looked at."""
+        return list(self._requests(strategies))
+
+    def _requests(self, strategies: Sequence[TaskStrategy]) -> Iterator[Request]:
         price = price_of(self.epsilon, self.rho)
         errors = [strategy.error for strategy in strategies]
         divided = shares(errors, equal=self.equal_shares, gaussian=price.gaussian)

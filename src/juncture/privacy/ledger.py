@@ -16,7 +16,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +89,13 @@ class Ledger:
         """What is left, in the budget's own unit."""
         return max(0.0, self.budget.limit - self.spent)
 
+    def refuse_beyond(self, costs: Sequence[Cost]) -> None:
+        """Refuse, before the first of them, events that could not all be paid for. Spends nothing.
+
+        For a run of several events whose costs are known beforehand: it shall not end halfway.
+        """
+        refuse_overspending(self.budget, [*map(_cost, self.events), *costs])
+
     def spend(self, *events: Event) -> None:
         """Record events durably, all of them, or refuse them and leave no trace."""
         with self._locked() as file:
@@ -97,12 +104,7 @@ class Ledger:
             for event in events:
                 costs.append(event.cost)
                 lines.append(_line(self._entry(len(costs), event, self.budget.spent(costs))))
-            if not self.budget.allows(costs):
-                raise BudgetExceeded(
-                    f"`cost` must leave the total within the budget of {self.budget}; got a total "
-                    f"of {self.budget.spent(costs):g}. Spend less on this, or begin a new ledger "
-                    "with the consent of whoever answers for the data."
-                )
+            refuse_overspending(self.budget, costs)
             file.seek(0, os.SEEK_END)
             file.write(b"".join(lines))
             file.flush()
@@ -161,6 +163,16 @@ class Ledger:
         content = [_parsed(self.path, place, line) for place, line in enumerate(lines)]
         _check(self.path, content)
         return content
+
+
+def refuse_overspending(budget: Budget, costs: Sequence[Cost]) -> None:
+    """Refuse events that together cost more than the budget."""
+    if not budget.allows(costs):
+        raise BudgetExceeded(
+            f"`cost` must leave the total within the budget of {budget}; got a total of "
+            f"{budget.spent(costs):g}. Spend less on this, or begin a new ledger with the consent "
+            "of whoever answers for the data."
+        )
 
 
 def _is_whole(line: bytes) -> bool:

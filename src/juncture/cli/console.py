@@ -1,0 +1,144 @@
+"""What every command shares: exit codes, printing, and files that are not written over by mistake.
+
+Exit codes: 0 all is well; 1 something is wrong with what was given; 2 the command was not written
+as it must be; 3 the budget does not allow it; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from enum import IntEnum, StrEnum
+from pathlib import Path
+
+from juncture.errors import InvalidInput, UnreadableFile
+
+
+class ExitCode(IntEnum):
+    """How a command ends."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    BUDGET = 3
+    INTERRUPTED = 130
+
+
+class Format(StrEnum):
+    """How answers are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+Rows = Sequence[Sequence[object]]
+
+
+def say(text: str = "") -> None:
+    """Print what was asked for."""
+    print(text)
+
+
+def note(text: str) -> None:
+    """Print what a person should know, beside the answer."""
+    print(text, file=sys.stderr)
+
+
+def error(text: str) -> None:
+    """Print why it did not work, in one line."""
+    print(f"error: {' '.join(text.split())}", file=sys.stderr)
+
+
+def say_json(content: object) -> None:
+    """Print JSON; numbers that are not finite become null."""
+    print(json.dumps(_finite(content), ensure_ascii=False, indent=2, default=str))
+
+
+def say_rows(columns: Sequence[str], rows: Rows, form: Format = Format.TABLE) -> None:
+    """Print rows as a table for people, as CSV, or as JSON objects."""
+    match form:
+        case Format.JSON:
+            say_json([dict(zip(columns, row, strict=True)) for row in rows])
+        case Format.CSV:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(["" if v is None else v for v in row] for row in rows)
+        case Format.TABLE:
+            say(table(columns, rows))
+
+
+def table(columns: Sequence[str], rows: Rows) -> str:
+    """Aligned columns: numbers to the right, words to the left."""
+    cells = [[_shown(value) for value in row] for row in rows]
+    right = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
+    lines = [list(columns), ["-" * len(name) for name in columns], *cells]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    lines[1] = ["-" * width for width in widths]
+    return "\n".join(_line(line, widths, right) for line in lines)
+
+
+def pairs(items: Iterable[tuple[str, str]]) -> str:
+    """Names with their values below each other."""
+    listed = list(items)
+    width = max((len(name) for name, _ in listed), default=0)
+    return "\n".join(f"  {name:<{width}}  {value}" for name, value in listed)
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Refuse to write over a file, or where nothing can be written, before any work is done."""
+    if path.is_dir():
+        raise InvalidInput(f"`--out` must be a file; got the folder {path}. Add a name to it.")
+    if path.exists() and not force:
+        raise InvalidInput(
+            f"`--out` must be a new file; got {path}, which exists. Add --force to replace it."
+        )
+    if not _nearest_folder(path).is_dir():
+        raise InvalidInput(f"`--out` must lie in a folder; got {path}. Choose another place.")
+
+
+def require_file(path: Path, what: str) -> None:
+    """Refuse a file that is not there."""
+    if not path.exists():
+        raise UnreadableFile(f"`{what}` must be an existing file; got {path}. Check the name.")
+
+
+def _nearest_folder(path: Path) -> Path:
+    """The folder of a file, or the one that its folders would be made in."""
+    return next(folder for folder in path.absolute().parents if folder.exists())
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    parts = [
+        cell.rjust(width) if to_right else cell.ljust(width)
+        for cell, width, to_right in zip(cells, widths, right, strict=True)
+    ]
+    return "  ".join(parts).rstrip()
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, float) and math.isfinite(value):
+        return number(value)
+    return str(value)
+
+
+def number(value: float) -> str:
+    """A number as a person reads it."""
+    if abs(value) >= 1e12 or 0 < abs(value) < 1e-4:
+        return f"{value:.3e}"
+    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
+
+
+def _finite(content: object) -> object:
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if isinstance(content, dict):
+        return {str(key): _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return content

@@ -1,0 +1,122 @@
+"""`juncture plan`: what a release would cost and how far off it would be, without any data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from juncture.cli.console import pairs, require_file, say, say_json, table
+from juncture.cli.options import (
+    Asked,
+    Cliques,
+    Delta,
+    Epsilon,
+    Json,
+    Marginals,
+    MechanismName,
+    MechanismOption,
+    NeighboursOption,
+    Rho,
+    SchemaFile,
+    Seed,
+    Triples,
+    budget_of,
+    neighbours_of,
+)
+
+if TYPE_CHECKING:
+    from juncture.forecast import Forecast, MarginalForecast
+    from juncture.plan import Plan
+    from juncture.workload import Workload
+
+
+def plan(
+    schema: SchemaFile,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    mechanism: MechanismOption = MechanismName.HDMM,
+    marginals: Marginals = None,
+    cliques: Cliques = None,
+    triples: Triples = None,
+    seed: Seed = 0,
+    neighbours: NeighboursOption = None,
+    records: Annotated[
+        int | None,
+        typer.Option(
+            "--records",
+            metavar="N",
+            help="About how many records there are, if that is public: for relative errors, and "
+            "for privbayes and dualquery.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a release would measure, cost and get wrong. No data is read, nothing is spent.
+
+    For hdmm: the expected error of every marginal, from its own measurement alone; the model joins
+    all of them and is usually nearer. For the others, which choose by the data, what is known
+    before: rounds, prices and noise.
+
+    \b
+    Examples:
+      juncture plan --schema people.toml --epsilon 1 --marginals 2 --records 50000
+      juncture plan --schema people.toml --rho 0.1 --cliques "age,sex;sex,income"
+      juncture plan --schema people.toml --epsilon 1 --mechanism mwem --triples 15
+    """
+    from juncture.forecast import forecast, mechanism_for
+    from juncture.plan import Plan
+    from juncture.schema_text import read_schema
+
+    require_file(schema, "--schema")
+    budget = budget_of(epsilon, delta, rho)
+    domain = read_schema(schema).domain
+    workload = Asked(marginals, cliques, triples, seed).workload(domain)
+    relation = neighbours_of(neighbours)
+    found = forecast(mechanism_for(mechanism, budget), workload, relation, records)
+    chosen = mechanism in (MechanismName.MWEM, MechanismName.PRIVBAYES)
+    tree = None if chosen else Plan.build(domain, workload.cliques)
+    if as_json:
+        say_json(_machine_readable(tree, workload, found, budget.spent(found.costs)))
+        return
+    say(str(tree or "The cliques of the model are chosen by the data, within a budget."))
+    say()
+    say(f"Budget: {budget}. Protected: {relation}. Mechanism: {mechanism}.")
+    say(f"Cost of the whole run: {budget.spent(found.costs):.4g}, in {len(found.costs)} events.")
+    say()
+    say(pairs(found.facts) if found.facts else _errors(found.marginals, records))
+
+
+def _errors(marginals: tuple[MarginalForecast, ...], records: int | None) -> str:
+    columns = ["marginal", "cells", "share", "noise", "error per cell"]
+    rows: list[list[object]] = [
+        [", ".join(m.clique) or "(all records)", m.cells, m.share, m.stddev, m.error]
+        for m in marginals
+    ]
+    if records:
+        columns.append("relative")
+        for row, m in zip(rows, marginals, strict=True):
+            row.append(f"{100.0 * m.error * m.cells / records:.3g} %")
+    words = (
+        "share: of the budget. noise: standard deviation on each measured answer. error per cell: "
+        "expected (root mean square)."
+    )
+    return f"{table(columns, rows)}\n\n{words}" + (
+        " relative: to the mean count of a cell." if records else ""
+    )
+
+
+def _machine_readable(
+    tree: Plan | None, workload: Workload, found: Forecast, cost: float
+) -> dict[str, object]:
+    return {
+        "cliques": [list(clique) for clique in workload.cliques],
+        "cells": None if tree is None else tree.cells,
+        "memory_bytes": None if tree is None else tree.size_bytes,
+        "events": len(found.costs),
+        "cost": cost,
+        "marginals": [asdict(m) for m in found.marginals],
+        "facts": dict(found.facts),
+    }
