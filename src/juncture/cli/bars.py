@@ -21,7 +21,7 @@ def watching() -> Iterator[Watch]:
     columns = (
         TextColumn("{task.description:<24}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} of at most {task.total:,.0f}"),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
         TimeRemainingColumn(compact=True),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:

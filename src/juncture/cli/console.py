@@ -17,6 +17,10 @@ from pathlib import Path
 from juncture.errors import InvalidInput, UnreadableFile
 
 
+class Misused(InvalidInput):
+    """Options that do not go together, or that something is missing from."""
+
+
 class ExitCode(IntEnum):
     """How a command ends."""
 

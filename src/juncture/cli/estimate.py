@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from juncture.cli.bars import watching
-from juncture.cli.console import note, refuse_existing, require_file, say, say_json
+from juncture.cli.console import Misused, note, refuse_existing, require_file, say, say_json
 from juncture.cli.options import Force, Json
-from juncture.errors import InvalidInput, NotPublic
+from juncture.errors import NotPublic
 
 if TYPE_CHECKING:
     from juncture.estimation import Estimate
@@ -64,6 +64,13 @@ def estimate(
         float | None,
         typer.Option("--total", metavar="N", help="The number of records; else it is estimated."),
     ] = None,
+    stop_at_noise: Annotated[
+        bool,
+        typer.Option(
+            "--stop-at-noise",
+            help="Stop where only noise is left to fit: nearer to the truth where many overlap.",
+        ),
+    ] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -82,6 +89,7 @@ def estimate(
     from juncture.estimation import estimate as fit_to
     from juncture.noisy_tables import read_measurements
     from juncture.release import Release
+    from juncture.solvers.stop_at_noise import StopAtNoise
 
     refuse_existing(out, force=force)
     known, reading = _reading(schema, domain, stddev, noise)
@@ -90,7 +98,7 @@ def estimate(
     given = read_measurements(files, reading)
     with watching() as watch:
         fit = fit_to(
-            reading.domain, given, total=total,
+            reading.domain, given, total=total, solver=StopAtNoise() if stop_at_noise else None,
             watch=lambda done, most: watch("fitting the model", done, most),
         )  # fmt: skip
     statistics = {**fit.statistics.summary(), "status": fit.status.name}
@@ -106,7 +114,7 @@ def _reading(
     from juncture.schema_text import read_schema
 
     if (schema is None) == (domain is None):
-        raise InvalidInput(
+        raise Misused(
             "`--schema` or `--domain` must be given, and only one of them. Say what the columns "
             "may hold."
         )

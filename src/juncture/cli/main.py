@@ -16,7 +16,7 @@ import typer
 
 from juncture.cli import ledger, schema
 from juncture.cli.compare import compare
-from juncture.cli.console import ExitCode, error, note, say
+from juncture.cli.console import ExitCode, Misused, error, note, say
 from juncture.cli.estimate import estimate
 from juncture.cli.explore import explore
 from juncture.cli.plan import plan
@@ -48,12 +48,23 @@ app.command(short_help="Compare a release with the table or another release.")(c
 app.add_typer(ledger.app, name="ledger")
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        say(f"{PROGRAM} {version(PROGRAM)}")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and end.", is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Print the version and end.", is_eager=True, callback=_print_version
+        ),
     ] = False,
-    debug: Annotated[  # noqa: ARG001  taken out of the arguments before they are parsed
+    debug: Annotated[
         bool, typer.Option("--debug", help="On an error, print the trace. May stand anywhere.")
     ] = False,
 ) -> None:
@@ -74,11 +85,6 @@ def _root(
     Exit codes: 0 all is well; 1 something is wrong with what was given; 2 the command was not
     written as it must be; 3 the budget does not allow it; 130 interrupted.
     """
-    if version:
-        from importlib.metadata import version as installed
-
-        say(f"{PROGRAM} {installed(PROGRAM)}")
-        raise typer.Exit
 
 
 def main() -> None:
@@ -119,6 +125,8 @@ def _ended(problem: BaseException, *, debug: bool) -> int:
     if isinstance(problem, _USAGE):
         return _misused(problem)
     error(_words(problem))
+    if isinstance(problem, Misused):
+        return ExitCode.USAGE
     return ExitCode.BUDGET if isinstance(problem, BudgetExceeded) else ExitCode.ERROR
 
 

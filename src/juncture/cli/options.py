@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from juncture.cli.console import Misused
 from juncture.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Asked:
 
         given = [v for v in (self.marginals, self.cliques, self.triples) if v is not None]
         if len(given) > 1:
-            raise InvalidInput(
+            raise Misused(
                 "`--marginals`, `--cliques` and `--triples` must not be mixed; got several. "
                 "Choose one of them."
             )
@@ -149,6 +150,10 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
     """The budget that the options say."""
     from juncture.privacy.accounting import Budget
 
+    if epsilon is None and rho is None:
+        raise Misused(
+            "`--epsilon` or `--rho` must be given. Say what may be spent, such as --epsilon 1."
+        )
     return Budget(epsilon=epsilon, delta=delta, rho=rho)
 
 

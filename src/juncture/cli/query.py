@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from juncture.cli.console import Format, require_file, say_rows
+from juncture.cli.console import Format, Misused, require_file, say_rows
 from juncture.cli.options import Json, ReleaseFile, names_in
-from juncture.errors import InvalidInput
 
 
 def query(
@@ -61,7 +60,7 @@ def _sql(sql: str | None, marginal: str | None, where: list[str], mean: str | No
     """The question as a SELECT."""
     built = marginal is not None or bool(where) or mean is not None
     if (sql is not None) == built:
-        raise InvalidInput(
+        raise Misused(
             "`SQL`, or `--marginal`, `--where` and `--mean`, must be given, and not both. Ask "
             "something."
         )
