@@ -113,7 +113,7 @@ def _known(n_records: int | None, neighbours: Neighbours) -> int:
     if neighbours is not Neighbours.REPLACE:
         raise InvalidInput(
             "`neighbours` must be those that replace one record for this mechanism: it needs the "
-            "number of records as public knowledge. Choose so, or take hdmm or mwem."
+            "number of records as public knowledge. Choose `replace`, or take hdmm or mwem."
         )
     if n_records is None or n_records < 1:
         raise InvalidInput(

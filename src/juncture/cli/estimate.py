@@ -31,7 +31,7 @@ def estimate(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILES...",
+            metavar="FILES",
             help="Noisy marginals: a CSV or Parquet file each, or a JSON document with several.",
         ),
     ],

@@ -17,7 +17,9 @@ def explore(
     host: Annotated[
         str,
         typer.Option(
-            "--host", metavar="ADDRESS", help="Where to listen; other machines see other addresses."
+            "--host",
+            metavar="ADDRESS",
+            help="Where to listen. Any other address than the default may let other machines in.",
         ),
     ] = "127.0.0.1",
     port: Annotated[

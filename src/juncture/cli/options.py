@@ -45,19 +45,27 @@ SchemaFile = Annotated[
 ]
 Epsilon = Annotated[
     float | None,
-    typer.Option("--epsilon", "-e", metavar="NUMBER", help="What may be spent: an epsilon."),
+    typer.Option(
+        "--epsilon",
+        "-e",
+        metavar="NUMBER",
+        help="What may be spent: less protects more; 0.1 to 10 is usual.",
+    ),
 ]
 Delta = Annotated[
     float | None,
     typer.Option(
         "--delta",
         metavar="NUMBER",
-        help="With --epsilon: the probability that the promise fails. Buys Gaussian noise.",
+        help="With --epsilon: the probability that the promise fails, far below one in the number "
+        "of records. Buys Gaussian noise, which is less when much is measured.",
     ),
 ]
 Rho = Annotated[
     float | None,
-    typer.Option("--rho", metavar="NUMBER", help="Instead of an epsilon: a rho of zCDP."),
+    typer.Option(
+        "--rho", metavar="NUMBER", help="Instead of an epsilon: a rho of zCDP, with Gaussian noise."
+    ),
 ]
 MechanismOption = Annotated[
     MechanismName,
@@ -65,7 +73,7 @@ MechanismOption = Annotated[
         "--mechanism",
         "-m",
         metavar="NAME",
-        help="What decides what to measure: hdmm, mwem, privbayes or dualquery.",
+        help="What decides what to measure: hdmm, mwem, privbayes or dualquery; see above.",
     ),
 ]
 Marginals = Annotated[

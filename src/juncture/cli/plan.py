@@ -61,6 +61,13 @@ def plan(
     before: rounds, prices and noise.
 
     \b
+    Mechanisms:
+      hdmm       measures everything asked for; errors are known beforehand
+      mwem       measures, round by round, what the model gets most wrong
+      privbayes  measures one table for each column with the columns that it depends on
+      dualquery  measures nothing; draws queries and fits the model to the draws
+
+    \b
     Examples:
       juncture plan --schema people.toml --epsilon 1 --marginals 2 --records 50000
       juncture plan --schema people.toml --rho 0.1 --cliques "age,sex;sex,income"

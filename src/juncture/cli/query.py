@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from juncture.cli.console import Format, Misused, require_file, say_rows
 from juncture.cli.options import Json, ReleaseFile, names_in
 
+if TYPE_CHECKING:
+    from juncture.domain import Clique
+    from juncture.model import Model
+
 
 def query(
     release: ReleaseFile,
     sql: Annotated[
         str | None,
-        typer.Argument(metavar="[SQL]", help="A SELECT over one table of any name."),
+        typer.Argument(metavar="SQL", help="A SELECT over one table of any name."),
     ] = None,
     marginal: Annotated[
         str | None,
@@ -50,10 +54,28 @@ def query(
     """
     from juncture.release import load
 
+    chosen = Format.JSON if as_json else form
     asked = _sql(sql, marginal, where or [], mean)
     require_file(release, "RELEASE")
-    answer = load(release).model.sql(asked)
-    say_rows(answer.columns, answer.rows, Format.JSON if as_json else form)
+    model = load(release).model
+    names = names_in(marginal or "")
+    if names and not where and mean is None:  # perhaps known as it stands: no tree to walk
+        say_rows((*names, "count"), _counts(model, names), chosen)
+        return
+    answer = model.sql(asked)
+    say_rows(answer.columns, answer.rows, chosen)
+
+
+def _counts(model: Model, names: Clique) -> list[tuple[object, ...]]:
+    """Every cell of a marginal in words, with its count."""
+    from itertools import product
+
+    from juncture.codebook import Codebook
+
+    counts = model.project(names)
+    book = model.codebook or Codebook.plain(model.domain)
+    cells = product(*(book[name].labels for name in names))
+    return [(*cell, n) for cell, n in zip(cells, counts.values.ravel().tolist(), strict=True)]
 
 
 def _sql(sql: str | None, marginal: str | None, where: list[str], mean: str | None) -> str:

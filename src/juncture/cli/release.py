@@ -93,6 +93,13 @@ def release(
     Without a workload option, every pair of columns is asked for.
 
     \b
+    Mechanisms:
+      hdmm       measures everything asked for; errors are known beforehand
+      mwem       measures, round by round, what the model gets most wrong
+      privbayes  measures one table for each column with the columns that it depends on
+      dualquery  measures nothing; draws queries and fits the model to the draws
+
+    \b
     Examples:
       juncture release people.csv --schema people.toml --epsilon 1 \\
           --out people.jct --ledger people.ledger
