@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from juncture.cli.main import PROGRAM, WIDTH, app
+from juncture.cli.app import PROGRAM, WIDTH, app
 
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 _INTRODUCTION = f"""\

@@ -1,4 +1,7 @@
-"""The entry of the command line: its commands, and how each way of ending becomes an exit code."""
+"""The entry of the command line: how each way of ending becomes an exit code.
+
+The commands are imported inside, so that Ctrl-C is caught from the first moment on.
+"""
 
 from __future__ import annotations
 
@@ -6,98 +9,36 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from juncture.cli import ledger, schema
-from juncture.cli.compare import compare
-from juncture.cli.console import ExitCode, Misused, error, note, say
-from juncture.cli.estimate import estimate
-from juncture.cli.explore import explore
-from juncture.cli.plan import plan
-from juncture.cli.query import query
-from juncture.cli.release import release
-from juncture.cli.report import report
-from juncture.cli.sample import sample
+from juncture.cli.console import ExitCode, Misused, error, note
 from juncture.errors import BudgetExceeded, JunctureError
 
-PROGRAM = "juncture"
-WIDTH = 100
-
-app = typer.Typer(
-    name=PROGRAM,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"max_content_width": WIDTH, "help_option_names": ["--help", "-h"]},
-)
-app.add_typer(schema.app, name="schema")
-app.command(short_help="Show what a release would cost and get wrong; reads no data.")(plan)
-app.command(short_help="Measure a private table under a budget; write a release.")(release)
-app.command(short_help="Join noisy marginals that you already have.")(estimate)
-app.command(short_help="Ask a release, in SQL or by columns and conditions.")(query)
-app.command(short_help="Write synthetic records.")(sample)
-app.command(short_help="Write a page about a release, for people.")(report)
-app.command(short_help="Look at a release in the browser.")(explore)
-app.command(short_help="Compare a release with the table or another release.")(compare)
-app.add_typer(ledger.app, name="ledger")
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        from importlib.metadata import version
-
-        say(f"{PROGRAM} {version(PROGRAM)}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version and end.", is_eager=True, callback=_print_version
-        ),
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="On an error, print the trace. May stand anywhere.")
-    ] = False,
-) -> None:
-    """Release a private table under a budget, and ask what was released.
-
-    Noisy counts of a few columns at a time are joined into one model of the whole table, which
-    answers new questions, consistently and without spending more privacy.
-
-    \b
-    A first release:
-      juncture schema draft people.csv --out people.toml     then go through people.toml
-      juncture plan --schema people.toml --epsilon 1         reads no data, spends nothing
-      juncture release people.csv --schema people.toml --epsilon 1 \\
-          --out people.jct --ledger people.ledger
-      juncture query people.jct "SELECT sex, COUNT(*) FROM people GROUP BY sex"
-
-    \b
-    Exit codes: 0 all is well; 1 something is wrong with what was given; 2 the command was not
-    written as it must be; 3 the budget does not allow it; 130 interrupted.
-    """
+# For so long after Ctrl-C another one does not disturb the cleaning up.
+_CLEANING_SECONDS = 1.0
 
 
 def main() -> None:
     """Run the command line and end the process."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: nothing is left to interrupt
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; gives its exit code, after printing one line where it failed."""
     debug, given = _without_debug(arguments)
     with _interrupts() as interrupted, warnings.catch_warnings():
+        warnings.simplefilter("once", UserWarning)
         warnings.showwarning = lambda message, *_where, **_more: note(f"warning: {message}")
         try:
+            from juncture.cli.app import PROGRAM, app
+
             code = app(given, prog_name=PROGRAM, standalone_mode=False)
             sys.stdout.flush()
             code = code if isinstance(code, int) else int(ExitCode.OK)
@@ -122,7 +63,7 @@ def _ended(problem: BaseException, *, debug: bool) -> int:
     if isinstance(problem, BrokenPipeError):  # whoever read our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
-    if isinstance(problem, _USAGE):
+    if _is_misuse(problem):
         return _misused(problem)
     error(_words(problem))
     if isinstance(problem, Misused):
@@ -139,8 +80,10 @@ def _words(problem: BaseException) -> str:
     return f"unexpected {name}: {problem}. Run it again with --debug and report the trace."
 
 
-# The parser's errors about how a command was written; the class is not among its public names.
-_USAGE: type[Exception] = typer.BadParameter.__bases__[0]
+def _is_misuse(problem: BaseException) -> bool:
+    from juncture.cli.app import USAGE
+
+    return isinstance(problem, USAGE)
 
 
 def _misused(problem: BaseException) -> int:
@@ -150,7 +93,7 @@ def _misused(problem: BaseException) -> int:
     if type(problem).__name__ == "NoArgsIsHelpError":
         note(message)
         return ExitCode.USAGE
-    path = PROGRAM if context is None else context.command_path
+    path = "juncture" if context is None else context.command_path
     error(f"{message.rstrip('.')}. See '{path} --help'.")
     return ExitCode.USAGE
 
@@ -164,22 +107,36 @@ def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
 
 
 @contextmanager
-def _interrupts() -> Iterator[list[int]]:
+def _interrupts() -> Iterator[list[float]]:
     """Remember Ctrl-C: an engine that it stops may report it as an error of its own."""
-    seen: list[int] = []
+    seen: list[float] = []
     if threading.current_thread() is not threading.main_thread():
         yield seen
         return
 
-    def remember(number: int, _frame: FrameType | None) -> None:
-        seen.append(number)
+    def remember(_number: int, _frame: FrameType | None) -> None:
+        if seen and time.monotonic() < seen[-1] + _CLEANING_SECONDS:
+            return
+        seen.append(time.monotonic())
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, remember)
+    before, hook = signal.signal(signal.SIGINT, remember), sys.unraisablehook
+    sys.unraisablehook = _unless_interrupted(hook)
     try:
         yield seen
     finally:
+        sys.unraisablehook = hook
         signal.signal(signal.SIGINT, before)
+
+
+def _unless_interrupted(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """Ctrl-C may hit code whose errors nobody can catch: that is no news."""
+
+    def show(unraisable: Any) -> None:  # noqa: ANN401
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            hook(unraisable)
+
+    return show
 
 
 if __name__ == "__main__":

@@ -143,25 +143,18 @@ class Ledger:
         raw = file.read()
         whole = raw[: raw.rfind(b"\n") + 1]
         tail = raw[len(whole) :]
-        if tail and _is_whole(tail):
-            # An editor has cut the end of the line off: the event stands.
-            whole += tail + b"\n"
-            if repair:
-                file.seek(0, os.SEEK_END)
-                file.write(b"\n")
-        elif tail:
+        cut = _is_whole(tail)  # an editor has cut the end of the line off: the event stands
+        lines = whole.splitlines() + [tail] * cut
+        content = [_parsed(self.path, place, line) for place, line in enumerate(lines)]
+        _check(self.path, content)
+        if tail and not cut:
             warnings.warn(
                 f"The last line of {self.path} was torn: a process died while it wrote it, before "
                 "any noise was drawn. The line does not count.",
                 stacklevel=4,
             )
-            if repair:
-                file.truncate(len(whole))
-                file.flush()
-                os.fsync(file.fileno())
-        lines = whole.splitlines()
-        content = [_parsed(self.path, place, line) for place, line in enumerate(lines)]
-        _check(self.path, content)
+        if tail and repair:
+            _mend(file, len(whole), cut=cut)
         return content
 
 
@@ -173,6 +166,17 @@ def refuse_overspending(budget: Budget, costs: Sequence[Cost]) -> None:
             f"{budget.spent(costs):g}. Spend less on this, or begin a new ledger with the consent "
             "of whoever answers for the data."
         )
+
+
+def _mend(file: BinaryIO, whole: int, *, cut: bool) -> None:
+    """End a last line that lacks its end, or take a torn one away."""
+    if cut:
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n")
+    else:
+        file.truncate(whole)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _is_whole(line: bytes) -> bool:
