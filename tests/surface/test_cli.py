@@ -185,6 +185,19 @@ def test_plan_reads_no_data(said: Said, tmp_path: Path) -> None:
     assert [m["error"] for m in machine["marginals"]] == pytest.approx([2**0.5] * 3)
 
 
+def test_plan_says_whether_a_ledger_can_pay(table: Table, said: Said) -> None:
+    """A ledger with enough left can pay, one with too little cannot; both stay as they were."""
+    ledger = table.folder / "planned"
+    said("ledger", "create", ledger, "--epsilon", "1", "--neighbours", "replace")
+    words = ("plan", "--schema", table.schema, "--ledger", ledger)
+    assert "The ledger can pay: 1 of epsilon 1" in said(*words, "--epsilon", "0.9")
+    shown = said(*words, "--epsilon", "1.1")
+    assert "The ledger CANNOT pay" in shown
+    assert "replace one record" in shown
+    assert json.loads(said(*words, "--epsilon", "1.1", "--json"))["affordable"] is False
+    assert Ledger(ledger).events == []
+
+
 @pytest.mark.parametrize("mechanism", ["mwem", "privbayes", "dualquery"])
 def test_plan_says_what_is_known_before(mechanism: str, table: Table, said: Said) -> None:
     """Mechanisms that choose by the data still have known costs, noise and rounds."""

@@ -87,6 +87,8 @@ CASES = [
     ("plan --schema people.toml --epsilon 1 --mechanism best", 2, "'best' is not one of"),
     ("plan --schema people.toml --epsilon 1 --mechanism privbayes", 1, "replace one record"),
     ("plan --schema people.toml --epsilon 1 --mechanism dualquery", 1, "Add a delta"),
+    ("plan --schema people.toml --epsilon 1 --ledger none", 1, "must be an existing file"),
+    ("plan --schema people.toml --epsilon 1 --ledger people.csv", 1, "must be a ledger"),
     ("estimate noisy.csv --out x.jct", 2, "`--schema` or `--domain` must be given"),
     ("estimate noisy.csv --schema people.toml --out x.jct", 1, "`stddev` must be known"),
     ("estimate missing.csv --schema people.toml --out x.jct", 1, "must be an existing file"),

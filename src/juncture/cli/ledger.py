@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import require_file, say, say_json, table
+from juncture.cli.console import say, say_json, table
 from juncture.cli.options import (
     Delta,
     Epsilon,
@@ -16,6 +16,7 @@ from juncture.cli.options import (
     Rho,
     budget_of,
     neighbours_of,
+    opened,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def show(file: LedgerFile, as_json: Json = False) -> None:
     Example:
       juncture ledger show people.ledger
     """
-    ledger = _opened(file)
+    ledger = opened(file, "FILE")
     if as_json:
         say_json({**_state(ledger), "entries": ledger.events})
         return
@@ -86,7 +87,7 @@ def verify(file: LedgerFile, as_json: Json = False) -> None:
     Example:
       juncture ledger verify people.ledger
     """
-    ledger = _opened(file)
+    ledger = opened(file, "FILE")
     if as_json:
         say_json({"sound": True, **_state(ledger)})
         return
@@ -94,13 +95,6 @@ def verify(file: LedgerFile, as_json: Json = False) -> None:
         f"sound: {len(ledger.events)} events, {ledger.spent:.6g} of {ledger.budget} spent, "
         f"{ledger.remaining:.6g} left"
     )
-
-
-def _opened(file: Path) -> Ledger:
-    from juncture.privacy.ledger import Ledger
-
-    require_file(file, "FILE")
-    return Ledger(file)
 
 
 def _state(ledger: Ledger) -> dict[str, object]:

@@ -76,8 +76,11 @@ def _words(problem: BaseException) -> str:
         return str(problem)
     if isinstance(problem, OSError):
         return f"{problem.filename or 'a file'}: {problem.strerror or problem}. Check the path."
-    name = type(problem).__name__
-    return f"unexpected {name}: {problem}. Run it again with --debug and report the trace."
+    # Not its message: that of an error nobody has thought of may quote private values.
+    return (
+        f"an unexpected {type(problem).__name__}. Run it again with --debug for the trace, look "
+        "through it for private values, and report it."
+    )
 
 
 def _is_misuse(problem: BaseException) -> bool:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import Misused
+from juncture.cli.console import Misused, require_file
 from juncture.errors import InvalidInput
 
 if TYPE_CHECKING:
     from juncture.domain import Clique, Domain
     from juncture.privacy.accounting import Budget, Neighbours
+    from juncture.privacy.ledger import Ledger
     from juncture.workload import Workload
 
 
@@ -163,6 +164,24 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
             "`--epsilon` or `--rho` must be given. Say what may be spent, such as --epsilon 1."
         )
     return Budget(epsilon=epsilon, delta=delta, rho=rho)
+
+
+def opened(path: Path, what: str = "--ledger") -> Ledger:
+    """A ledger that exists."""
+    from juncture.privacy.ledger import Ledger
+
+    require_file(path, what)
+    return Ledger(path)
+
+
+def agreed(ledger: Ledger, name: NeighbourName | None) -> Neighbours:
+    """The neighbours of a ledger, which the option must not contradict."""
+    if name is not None and neighbours_of(name) is not ledger.neighbours:
+        raise InvalidInput(
+            f"`--neighbours` must be those of the ledger ({ledger.neighbours}); got {name}. Leave "
+            "the option out, or begin another ledger."
+        )
+    return ledger.neighbours
 
 
 def neighbours_of(name: NeighbourName | None) -> Neighbours:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,13 +23,16 @@ from juncture.cli.options import (
     SchemaFile,
     Seed,
     Triples,
+    agreed,
     budget_of,
     neighbours_of,
+    opened,
 )
 
 if TYPE_CHECKING:
     from juncture.forecast import Forecast, MarginalForecast
     from juncture.plan import Plan
+    from juncture.privacy.ledger import Ledger
     from juncture.workload import Workload
 
 
@@ -50,6 +54,14 @@ def plan(
             metavar="N",
             help="About how many records there are, if that is public: for relative errors, and "
             "for privbayes and dualquery.",
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger",
+            metavar="FILE",
+            help="A ledger that should pay: says whether it can, and takes its neighbours.",
         ),
     ] = None,
     as_json: Json = False,
@@ -81,19 +93,35 @@ def plan(
     budget = budget_of(epsilon, delta, rho)
     domain = read_schema(schema).domain
     workload = Asked(marginals, cliques, triples, seed).workload(domain)
-    relation = neighbours_of(neighbours)
+    payer = None if ledger is None else opened(ledger)
+    relation = neighbours_of(neighbours) if payer is None else agreed(payer, neighbours)
     found = forecast(mechanism_for(mechanism, budget), workload, relation, records)
     chosen = mechanism in (MechanismName.MWEM, MechanismName.PRIVBAYES)
     tree = None if chosen else Plan.build(domain, workload.cliques)
     if as_json:
-        say_json(_machine_readable(tree, workload, found, budget.spent(found.costs)))
+        affordable = None if payer is None else _affordable(payer, found)
+        known = _machine_readable(tree, workload, found, budget.spent(found.costs))
+        say_json({**known, "affordable": affordable})
         return
     say(str(tree or "The cliques of the model are chosen by the data, within a budget."))
     say()
     say(f"Budget: {budget}. Protected: {relation}. Mechanism: {mechanism}.")
     say(f"Cost of the whole run: {budget.spent(found.costs):.4g}, in {len(found.costs)} events.")
+    if payer is not None:
+        can = "can" if _affordable(payer, found) else "CANNOT"
+        say(f"The ledger {can} pay: {payer.remaining:.4g} of {payer.budget} is left.")
     say()
     say(pairs(found.facts) if found.facts else _errors(found.marginals, records))
+
+
+def _affordable(ledger: Ledger, found: Forecast) -> bool:
+    from juncture.errors import BudgetExceeded
+
+    try:
+        ledger.refuse_beyond(found.costs)
+    except BudgetExceeded:
+        return False
+    return True
 
 
 def _errors(marginals: tuple[MarginalForecast, ...], records: int | None) -> str:

@@ -29,10 +29,12 @@ from juncture.cli.options import (
     SchemaFile,
     Seed,
     Triples,
+    agreed,
     budget_of,
     neighbours_of,
+    opened,
 )
-from juncture.errors import InvalidInput, NotPublic
+from juncture.errors import NotPublic
 
 if TYPE_CHECKING:
     from juncture.forecast import Mechanism
@@ -173,25 +175,16 @@ def _released(order: _Order) -> tuple[Release, Ledger]:
 
 def _relation(order: _Order) -> Neighbours:
     """The neighbours of the ledger; those of the options where it is a new one."""
-    from juncture.privacy.ledger import Ledger
-
-    asked = neighbours_of(order.neighbours)
-    if not order.ledger.exists():
-        return asked
-    known = Ledger(order.ledger).neighbours
-    if order.neighbours is not None and asked is not known:
-        raise InvalidInput(
-            f"`--neighbours` must be those of the ledger ({known}); got {order.neighbours}. Leave "
-            "the option out, or begin another ledger."
-        )
-    return known
+    if order.ledger.exists():
+        return agreed(opened(order.ledger), order.neighbours)
+    return neighbours_of(order.neighbours)
 
 
 def _opened(order: _Order, relation: Neighbours) -> Ledger:
     from juncture.privacy.ledger import Ledger
 
     if order.ledger.exists():
-        return Ledger(order.ledger)
+        return opened(order.ledger)
     return Ledger.create(order.ledger, order.budget, relation)
 
 
