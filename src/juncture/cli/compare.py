@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import number, require_file, say, say_json, table
+from juncture.cli.console import require_file, say, say_json, table
 from juncture.cli.options import Json, ReleaseFile
 from juncture.errors import InvalidInput
 
@@ -109,8 +109,7 @@ def _print(found: list[Difference], worst: int, *, private: bool) -> None:
     if ordered:
         say("\nFurthest off:\n")
         lines = [
-            (", ".join(d.clique), d.cells, _percent(d.error), number(d.mean), number(d.largest))
-            for d in ordered
+            (", ".join(d.clique), d.cells, _percent(d.error), d.mean, d.largest) for d in ordered
         ]
         say(table(("marginal", "cells", "error", "mean per cell", "largest"), lines))
     if private:

@@ -77,11 +77,11 @@ def say_rows(columns: Sequence[str], rows: Rows, form: Format = Format.TABLE) ->
 
 def table(columns: Sequence[str], rows: Rows) -> str:
     """Aligned columns: numbers to the right, words to the left."""
-    cells = [[_shown(value) for value in row] for row in rows]
-    right = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
-    lines = [list(columns), ["-" * len(name) for name in columns], *cells]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
-    lines[1] = ["-" * width for width in widths]
+    values = [[row[i] for row in rows] for i in range(len(columns))]
+    right = [all(isinstance(value, int | float) for value in column) for column in values]
+    shown = [_shown(column) for column in values]
+    widths = [max(map(len, [n, *cells])) for n, cells in zip(columns, shown, strict=True)]
+    lines = [list(columns), ["-" * width for width in widths], *zip(*shown, strict=True)]
     return "\n".join(_line(line, widths, right) for line in lines)
 
 
@@ -123,19 +123,26 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
     return "  ".join(parts).rstrip()
 
 
-def _shown(value: object) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, float) and math.isfinite(value):
-        return number(value)
-    return str(value)
+def _shown(column: Sequence[object]) -> list[str]:
+    """A column in words, its fractions with as many digits as its largest number needs."""
+    numbers = [v for v in column if isinstance(v, float) and math.isfinite(v)]
+    form = _form(max(map(abs, numbers), default=0.0))
+    return [
+        "NULL"
+        if value is None
+        else form.format(value)
+        if isinstance(value, float) and math.isfinite(value)
+        else str(value)
+        for value in column
+    ]
 
 
-def number(value: float) -> str:
-    """A number as a person reads it."""
-    if abs(value) >= 1e12 or 0 < abs(value) < 1e-4:
-        return f"{value:.3e}"
-    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
+def _form(largest: float) -> str:
+    """How to write numbers up to a size, so that a person can compare them."""
+    if 0.01 <= largest < 1e15:
+        decimals = 1 if largest >= 100 else 2 if largest >= 1 else 4
+        return f"{{:,.{decimals}f}}"
+    return "{:.4g}"
 
 
 def _finite(content: object) -> object:

@@ -68,7 +68,7 @@ def show(file: LedgerFile, as_json: Json = False) -> None:
     events = ledger.events
     if events:
         columns = ("event", "time", "what", "mechanism", "total")
-        rows = [tuple(event[column] for column in columns) for event in events]
+        rows = [(*(event[c] for c in columns[:-1]), _total(event["total"])) for event in events]
         say(table(columns, rows))
         say()
     say(f"budget    {ledger.budget}")
@@ -95,6 +95,10 @@ def verify(file: LedgerFile, as_json: Json = False) -> None:
         f"sound: {len(ledger.events)} events, {ledger.spent:.6g} of {ledger.budget} spent, "
         f"{ledger.remaining:.6g} left"
     )
+
+
+def _total(spent: float | None) -> str:
+    return "unbounded" if spent is None else f"{spent:.6g}"
 
 
 def _state(ledger: Ledger) -> dict[str, object]:

@@ -134,13 +134,13 @@ def _errors(marginals: tuple[MarginalForecast, ...], records: int | None) -> str
         columns.append("relative")
         for row, m in zip(rows, marginals, strict=True):
             row.append(f"{100.0 * m.error * m.cells / records:.3g} %")
-    words = (
-        "share: of the budget. noise: standard deviation on each measured answer. error per cell: "
-        "expected (root mean square)."
-    )
-    return f"{table(columns, rows)}\n\n{words}" + (
-        " relative: to the mean count of a cell." if records else ""
-    )
+    words = [
+        ("share", "of the budget"),
+        ("noise", "standard deviation on each measured answer"),
+        ("error per cell", "expected, root mean square, before the model joins all marginals"),
+        *([("relative", "to the mean count of a cell")] if records else []),
+    ]
+    return f"{table(columns, rows)}\n\n{pairs(words)}"
 
 
 def _machine_readable(

@@ -44,13 +44,16 @@ def query(
     """Ask a release: in SQL, or by columns and conditions. Costs no privacy.
 
     SQL may count, add up and average, with conditions on single columns joined by AND, GROUP BY,
-    HAVING, ORDER BY and LIMIT. Answers are expectations, so counts need not be whole.
+    HAVING, ORDER BY and LIMIT. Texts stand in single quotes; a column name with other signs than
+    letters, digits and _ stands in double quotes. Answers are expectations, so counts need not be
+    whole.
 
     \b
     Examples:
       juncture query people.jct "SELECT sex, COUNT(*), AVG(age) FROM people GROUP BY sex"
       juncture query people.jct --marginal sex,income --where "age < 30"
       juncture query people.jct --where "sex = 'female'" --mean age --json
+      juncture query adult.jct --marginal sex --where '"income>50K" = 1'
     """
     from juncture.release import load
 
