@@ -91,6 +91,7 @@ def estimate(  # noqa: PLR0913
     max_steps: int = 5000,
     tolerance: float = 2e-3,
     callback: Callback | None = None,
+    watch: Callable[[int, int], None] | None = None,
 ) -> Estimate:
     """The distribution of maximum entropy among those that fit the measurements best.
 
@@ -106,6 +107,7 @@ def estimate(  # noqa: PLR0913
     - `max_steps`: oracle calls. The fit ends earlier when the certified gap, or the solver's
       latest progress, is below `tolerance` times the loss.
     - `callback`: called with the statistics so far each time the solver has a point to show.
+    - `watch`: called at every step with the steps so far and the most that are allowed.
     """
     given = list(measurements)
     if max_steps < 1:
@@ -129,7 +131,7 @@ def estimate(  # noqa: PLR0913
         else FitLoss(oracle.layout, given, loss)
     )
     mass = max(1.0, estimate_total(domain, given).total) if total is None else total
-    problem = Problem(oracle, fit, mass, Calls(max_steps))
+    problem = Problem(oracle, fit, mass, Calls(max_steps, watch))
     potentials = _started(oracle.layout, start) + _excluded(oracle.layout, constraints)
     chosen = solver or (Accelerated() if fit.smooth else Relay(Smoothed(), Proximal()))
     return _Fit(problem, chosen, tolerance, callback or _ignore).run(potentials)

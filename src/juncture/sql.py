@@ -38,6 +38,7 @@ from juncture.sql_tree import (
     listed,
     parsed,
     refuse_aggregates,
+    title,
 )
 
 Ask = Callable[[Kron], Vector]
@@ -164,7 +165,7 @@ class _Select:
         offset, limit = (self._number(part) for part in ("offset", "limit"))
         first = offset or 0
         kept = rows[first:] if limit is None else rows[first : first + limit]
-        names = tuple(output.alias_or_name or output.sql() for output in self.tree.expressions)
+        names = tuple(title(output) for output in self.tree.expressions)
         return SqlAnswer(names, tuple(row for row, _ in kept))
 
     def _number(self, part: str) -> int | None:

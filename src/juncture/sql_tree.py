@@ -136,3 +136,13 @@ def check_values(node: Node, codebook: Codebook) -> None:
             known = node.this.table != ALIAS
             if known and isinstance(other, exp.Literal | exp.Boolean | exp.Neg):
                 codebook[node.this.name].equal(literal(other))
+
+
+def title(output: Node) -> str:
+    """What a column of the answer is called: its alias, its attribute, or how it was written."""
+    if isinstance(output, exp.Alias | exp.Column):
+        return str(output.alias_or_name)
+    plain = output.copy()
+    for name in plain.find_all(exp.Identifier):
+        name.set("quoted", False)
+    return str(plain.sql())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,13 @@ from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.record_search import RecordSearch
 from juncture.privacy.accounting import rho_of_epsilon
-from juncture.privacy.door import Door
 from juncture.solvers.accelerated import Accelerated
 from juncture.solvers.problem import Solver
+from juncture.watch import Watch, steps, unwatched
 from juncture.workload import Workload, refuse_other_domain
+
+if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+    from juncture.privacy.door import Door
 
 # The likelihood is so much larger than what is left to gain that a usual tolerance ends too early.
 _TOLERANCE = 1e-6
@@ -57,7 +60,7 @@ class DualQuery:
     solver: Solver = field(default_factory=Accelerated)
     max_steps: int = 300
 
-    def run(self, curator: Door, workload: Workload) -> Outcome:
+    def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
         """Draw and find, round after round; then estimate."""
         refuse_other_domain(curator.domain, workload)
         m = self._checked(curator, workload)
@@ -73,6 +76,7 @@ class DualQuery:
             rounds.append(Round(satisfied, self._drawn(curator, workload, satisfied, t, rng), t))
             records.append(search.best(rounds[-1].pull(n)))
             satisfied = satisfied + search.answers(records[-1]).astype(np.int32)
+            watch("drawing queries", t + 1, n_rounds)
         events = curator.ledger.events[before:]
         statistics: dict[str, Any] = {"rounds": n_rounds, "records": records}
         if self.estimation is Estimation.LOCAL:
@@ -83,6 +87,7 @@ class DualQuery:
         fit = estimate(
             curator.domain, [], cliques=workload.cliques, total=float(m), loss=likelihood,
             solver=self.solver, max_steps=self.max_steps, tolerance=_TOLERANCE,
+            watch=steps(watch, "fitting the model"),
         )  # fmt: skip
         return Outcome(
             fit.model.project, model=fit.model, ledger=events,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from juncture.block import Identity
 from juncture.domain import Clique, Domain
@@ -28,12 +28,15 @@ from juncture.privacy.accounting import (
     l2_sensitivity,
     laplace_scale,
 )
-from juncture.privacy.door import Door
 from juncture.privacy.request import Request
 from juncture.query import bind
 from juncture.solvers.problem import Solver
 from juncture.solvers.stop_at_noise import StopAtNoise
+from juncture.watch import Watch, steps, unwatched
 from juncture.workload import Workload, refuse_other_domain
+
+if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+    from juncture.privacy.door import Door
 
 
 class Template(StrEnum):
@@ -104,27 +107,33 @@ class HDMM:
         strategy: Strategy,
         neighbours: Neighbours = Neighbours.REPLACE,
     ) -> list[float]:
-        requests = self._requests(strategy)
+        requests = self.requests(strategy)
         return strategy.expected_squared_errors(
             [noise_stddev(workload.domain, request, neighbours) for request in requests]
         )
 
-    def run(self, curator: Door, workload: Workload) -> Outcome:
+    def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
         """Measure and estimate."""
         refuse_other_domain(curator.domain, workload)
         if self.estimation is Estimation.FULL:
             refuse_large(curator.domain, tuple(curator.domain))
-        strategy = self.strategy(workload)
+        requests = self.requests(self.strategy(workload))
         before = len(curator.ledger.events)
-        measurements = curator.measure_all(self._requests(strategy))
-        project, model, statistics = self._estimated(curator, workload, measurements)
+        watch("measuring", 0, len(requests))
+        measurements = curator.measure_all(requests)
+        watch("measuring", len(requests), len(requests))
+        project, model, statistics = self._estimated(curator, workload, measurements, watch)
         return Outcome(
             project, model=model, measurements=measurements,
             ledger=curator.ledger.events[before:], statistics=statistics,
         )  # fmt: skip
 
     def _estimated(
-        self, curator: Door, workload: Workload, measurements: Sequence[Measurement]
+        self,
+        curator: Door,
+        workload: Workload,
+        measurements: Sequence[Measurement],
+        watch: Watch,
     ) -> tuple[Callable[[Clique], Factor], Model | None, dict[str, Any]]:
         domain = curator.domain
         if self.estimation is Estimation.FULL:
@@ -139,12 +148,13 @@ class HDMM:
             return _Tables(domain, tables).project, None, {}
         fit = estimate(
             domain, measurements, total=curator.public_n_records, solver=self.solver,
-            max_steps=self.max_steps,
+            max_steps=self.max_steps, watch=steps(watch, "fitting the model"),
         )  # fmt: skip
         statistics = {**fit.statistics.summary(), "status": fit.status.name}
         return fit.model.project, fit.model, statistics
 
-    def _requests(self, strategy: Strategy) -> list[Request]:
+    def requests(self, strategy: Strategy) -> list[Request]:
+        """What would be asked of the curator, with its price: no data is looked at."""
         price = price_of(self.epsilon, self.rho)
         return [
             Request(clique=part.clique, query=part.query, **price.part(part.share))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +23,12 @@ from juncture.mechanisms.price import Price, price_of
 from juncture.model import Model
 from juncture.plan import Plan
 from juncture.privacy.accounting import Neighbours
-from juncture.privacy.door import Door
 from juncture.query import Kron
+from juncture.watch import Watch, unwatched
 from juncture.workload import Task, Workload, refuse_other_domain
+
+if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+    from juncture.privacy.door import Door
 
 
 class Update(StrEnum):
@@ -73,7 +77,7 @@ class MWEM:
     """Of multiplicative weights over all measurements, after each round."""
     max_steps: int = 1000
 
-    def run(self, curator: Door, workload: Workload) -> Outcome:
+    def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
         """Choose, measure and update, round after round."""
         self._check(workload)
         refuse_other_domain(curator.domain, workload)
@@ -84,13 +88,14 @@ class MWEM:
             if self.update is Update.MODEL
             else _WeightState(curator.domain, total, self.update is Update.FACTORED, self.passes)
         )
-        rounds = self._rounds(curator)
+        rounds = self.n_rounds(len(curator.domain))
         for done in range(1, rounds + 1):
             limit = self.most_model_cells * done // rounds
             chosen = self._chosen(curator, workload, state, limit, prices)
             clique, query = chosen
             measurements.append(curator.measure(clique, query, **prices[1]))
             state.update(measurements)
+            watch("choosing and measuring", done, rounds)
         return Outcome(
             state.project,
             model=state.model,
@@ -112,23 +117,33 @@ class MWEM:
                 f"{self.measured_fraction} and {self.total_share}. Try 0.5 and 0.05."
             )
 
-    def _rounds(self, curator: Door) -> int:
-        return self.rounds or len(curator.domain)
+    def n_rounds(self, n_attributes: int) -> int:
+        """How many rounds there will be."""
+        return self.rounds or n_attributes
+
+    def prices(
+        self, n_attributes: int, *, total_is_public: bool
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """What choosing and measuring cost in each round."""
+        whole = price_of(self.epsilon, self.rho)
+        if not total_is_public:
+            whole = Price(whole.kind, whole.amount * (1.0 - self.total_share))
+        fraction, rounds = self.measured_fraction, self.n_rounds(n_attributes)
+        return whole.part((1.0 - fraction) / rounds), whole.part(fraction / rounds)
 
     def _begun(
         self, curator: Door
     ) -> tuple[tuple[dict[str, float], dict[str, float]], float, list[Measurement]]:
         """What choosing and measuring cost in each round, the total, and its measurement."""
         whole = price_of(self.epsilon, self.rho)
-        rounds = self._rounds(curator)
         measured: list[Measurement] = []
         total = curator.public_n_records
         if total is None:
             measured.append(curator.measure((), None, **whole.part(self.total_share)))
             total = max(1, round(float(measured[0].values[0])))
-            whole = Price(whole.kind, whole.amount * (1.0 - self.total_share))
-        fraction = self.measured_fraction
-        prices = (whole.part((1.0 - fraction) / rounds), whole.part(fraction / rounds))
+        prices = self.prices(
+            len(curator.domain), total_is_public=curator.public_n_records is not None
+        )
         return prices, float(total), measured
 
     def _chosen(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,15 @@ from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.price import price_of
-from juncture.privacy.door import Door
 from juncture.privacy.request import Request
 from juncture.privacy.score import Dependence
 from juncture.solvers.problem import Solver
 from juncture.solvers.stop_at_noise import StopAtNoise
+from juncture.watch import Watch, steps, unwatched
 from juncture.workload import Workload, refuse_other_domain
+
+if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+    from juncture.privacy.door import Door
 
 
 class Link(NamedTuple):
@@ -66,18 +69,17 @@ class PrivBayes:
     solver: Solver = field(default_factory=StopAtNoise)
     max_steps: int = 5000
 
-    def run(self, curator: Door, workload: Workload) -> Outcome:
+    def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
         """Choose the network, measure its tables, and estimate: the workload has no say in it."""
         if not workload.tasks:
             raise InvalidInput("`workload` must have a task; got none. Add at least one.")
         refuse_other_domain(curator.domain, workload)
         n_records = self._checked(curator)
         before = len(curator.ledger.events)
-        network = self._network(curator, n_records)
-        share = (1.0 - self.structure_share) / len(network)
+        network = self._network(curator, n_records, watch)
+        price = self.prices(len(network))[1]
         requests = [
-            Request(clique=(*link.parents, link.child), query=None, **self._price(share))
-            for link in network
+            Request(clique=(*link.parents, link.child), query=None, **price) for link in network
         ]
         measurements = curator.measure_all(requests)
         events = curator.ledger.events[before:]
@@ -91,7 +93,7 @@ class PrivBayes:
             )
         fit = estimate(
             curator.domain, measurements, total=float(n_records), solver=self.solver,
-            max_steps=self.max_steps,
+            max_steps=self.max_steps, watch=steps(watch, "fitting the model"),
         )  # fmt: skip
         return Outcome(
             fit.model.project, model=fit.model, measurements=measurements, ledger=events,
@@ -112,16 +114,19 @@ class PrivBayes:
             )
         return n_records
 
-    def _price(self, share: float) -> dict[str, float]:
-        return price_of(self.epsilon, self.rho).part(share)
+    def prices(self, n_attributes: int) -> tuple[dict[str, float], dict[str, float]]:
+        """What one choice of parents and one joint table cost."""
+        whole = price_of(self.epsilon, self.rho)
+        choice = whole.part(self.structure_share / max(1, n_attributes - 1))
+        return choice, whole.part((1.0 - self.structure_share) / n_attributes)
 
-    def _network(self, curator: Door, n_records: int) -> list[Link]:
+    def _network(self, curator: Door, n_records: int, watch: Watch) -> list[Link]:
         """Attributes in an order in which parents come before children."""
         domain = curator.domain
         names = tuple(domain)
-        limit = self._cell_limit(len(names), n_records)
+        limit = self.cell_limit(len(names), n_records)
         network = [Link(names[0], ())]
-        price = self._price(self.structure_share / max(1, len(names) - 1))
+        price = self.prices(len(names))[0]
         while len(network) < len(names):
             placed = tuple(link.child for link in network)
             candidates = [
@@ -136,9 +141,10 @@ class PrivBayes:
             pairs = [(link.child, link.parents) for link in candidates]
             place = curator.select_by_dependence(pairs, by=self.dependence, **price)
             network.append(candidates[place])
+            watch("choosing parents", len(network), len(names))
         return network
 
-    def _cell_limit(self, d: int, n_records: int) -> float:
+    def cell_limit(self, d: int, n_records: int) -> float:
         """The most cells of a table whose average count is `usefulness` times its noise scale."""
         share = (1.0 - self.structure_share) / d
         if self.rho is None:

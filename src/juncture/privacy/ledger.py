@@ -16,7 +16,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +89,13 @@ class Ledger:
         """What is left, in the budget's own unit."""
         return max(0.0, self.budget.limit - self.spent)
 
+    def refuse_beyond(self, costs: Sequence[Cost]) -> None:
+        """Refuse, before the first of them, events that could not all be paid for. Spends nothing.
+
+        For a run of several events whose costs are known beforehand: it shall not end halfway.
+        """
+        refuse_overspending(self.budget, [*map(_cost, self.events), *costs])
+
     def spend(self, *events: Event) -> None:
         """Record events durably, all of them, or refuse them and leave no trace."""
         with self._locked() as file:
@@ -97,12 +104,7 @@ class Ledger:
             for event in events:
                 costs.append(event.cost)
                 lines.append(_line(self._entry(len(costs), event, self.budget.spent(costs))))
-            if not self.budget.allows(costs):
-                raise BudgetExceeded(
-                    f"`cost` must leave the total within the budget of {self.budget}; got a total "
-                    f"of {self.budget.spent(costs):g}. Spend less on this, or begin a new ledger "
-                    "with the consent of whoever answers for the data."
-                )
+            refuse_overspending(self.budget, costs)
             file.seek(0, os.SEEK_END)
             file.write(b"".join(lines))
             file.flush()
@@ -141,26 +143,40 @@ class Ledger:
         raw = file.read()
         whole = raw[: raw.rfind(b"\n") + 1]
         tail = raw[len(whole) :]
-        if tail and _is_whole(tail):
-            # An editor has cut the end of the line off: the event stands.
-            whole += tail + b"\n"
-            if repair:
-                file.seek(0, os.SEEK_END)
-                file.write(b"\n")
-        elif tail:
+        cut = _is_whole(tail)  # an editor has cut the end of the line off: the event stands
+        lines = whole.splitlines() + [tail] * cut
+        content = [_parsed(self.path, place, line) for place, line in enumerate(lines)]
+        _check(self.path, content)
+        if tail and not cut:
             warnings.warn(
                 f"The last line of {self.path} was torn: a process died while it wrote it, before "
                 "any noise was drawn. The line does not count.",
                 stacklevel=4,
             )
-            if repair:
-                file.truncate(len(whole))
-                file.flush()
-                os.fsync(file.fileno())
-        lines = whole.splitlines()
-        content = [_parsed(self.path, place, line) for place, line in enumerate(lines)]
-        _check(self.path, content)
+        if tail and repair:
+            _mend(file, len(whole), cut=cut)
         return content
+
+
+def refuse_overspending(budget: Budget, costs: Sequence[Cost]) -> None:
+    """Refuse events that together cost more than the budget."""
+    if not budget.allows(costs):
+        raise BudgetExceeded(
+            f"`cost` must leave the total within the budget of {budget}; got a total of "
+            f"{budget.spent(costs):g}. Spend less on this, or begin a new ledger with the consent "
+            "of whoever answers for the data."
+        )
+
+
+def _mend(file: BinaryIO, whole: int, *, cut: bool) -> None:
+    """End a last line that lacks its end, or take a torn one away."""
+    if cut:
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n")
+    else:
+        file.truncate(whole)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _is_whole(line: bytes) -> bool:

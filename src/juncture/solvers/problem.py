@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -32,9 +32,16 @@ class Iterate(NamedTuple):
 class Calls:
     """How many oracle calls were made, and how many may be."""
 
-    def __init__(self, allowed: int) -> None:
+    def __init__(self, allowed: int, watch: Callable[[int, int], None] | None = None) -> None:
         self.made = 0
         self.allowed = allowed
+        self._watch = watch
+
+    def count(self) -> None:
+        """One more call; whoever watches is told."""
+        self.made += 1
+        if self._watch is not None:
+            self._watch(self.made, self.allowed)
 
 
 class Problem:
@@ -62,7 +69,7 @@ class Problem:
 
     def marginals(self, potentials: Vector, out: Vector | None = None) -> tuple[Vector, float]:
         """The marginals and the log-partition function of the potentials."""
-        self._calls.made += 1
+        self._calls.count()
         beliefs = self.oracle.marginals(potentials, self.total, out=out)
         return beliefs.marginals, beliefs.log_partition
 

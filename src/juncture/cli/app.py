@@ -1,0 +1,82 @@
+"""All commands together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from juncture.cli import ledger, schema
+from juncture.cli.compare import compare
+from juncture.cli.console import say
+from juncture.cli.estimate import estimate
+from juncture.cli.explore import explore
+from juncture.cli.plan import plan
+from juncture.cli.query import query
+from juncture.cli.release import release
+from juncture.cli.report import report
+from juncture.cli.sample import sample
+
+PROGRAM = "juncture"
+WIDTH = 100
+
+app = typer.Typer(
+    name=PROGRAM,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": WIDTH, "help_option_names": ["--help", "-h"]},
+)
+app.add_typer(schema.app, name="schema")
+app.command(short_help="Show what a release would cost and get wrong; reads no data.")(plan)
+app.command(short_help="Measure a private table under a budget; write a release.")(release)
+app.command(short_help="Join noisy marginals that you already have.")(estimate)
+app.command(short_help="Ask a release, in SQL or by columns and conditions.")(query)
+app.command(short_help="Write synthetic records.")(sample)
+app.command(short_help="Write a page about a release, for people.")(report)
+app.command(short_help="Look at a release in the browser.")(explore)
+app.command(short_help="Compare a release with the table or another release.")(compare)
+app.add_typer(ledger.app, name="ledger")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        say(f"{PROGRAM} {version(PROGRAM)}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and end.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="On an error, print the trace. May stand anywhere.")
+    ] = False,
+) -> None:
+    """Release a private table under a budget, and ask what was released.
+
+    Noisy counts of a few columns at a time are joined into one model of the whole table, which
+    answers new questions, consistently and without spending more privacy.
+
+    \b
+    A first release:
+      juncture schema draft people.csv --out people.toml     then go through people.toml
+      juncture plan --schema people.toml --epsilon 1         reads no data, spends nothing
+      juncture release people.csv --schema people.toml --epsilon 1 \\
+          --out people.jct --ledger people.ledger
+      juncture query people.jct "SELECT sex, COUNT(*) FROM people GROUP BY sex"
+
+    \b
+    Exit codes: 0 all is well; 1 something is wrong with what was given; 2 the command was not
+    written as it must be; 3 the budget does not allow it; 130 interrupted.
+    """
+
+
+USAGE: type[Exception] = typer.BadParameter.__bases__[0]
+"""The parser's errors about how a command was written; the class is not among its public names."""

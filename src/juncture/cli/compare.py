@@ -1,0 +1,143 @@
+"""`juncture compare`: a release beside the private table, or beside another release."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from juncture.cli.console import require_file, say, say_json, table
+from juncture.cli.options import Json, ReleaseFile
+from juncture.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from juncture.comparison import Counts, Difference
+    from juncture.release import Release
+
+NOT_PRIVATE = "NOT PRIVATE: read from the private table. These figures must not be given away."
+
+
+def compare(
+    release: ReleaseFile,
+    other: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA|RELEASE2",
+            help="The private table (CSV, Parquet or a folder), or another release (.jct).",
+        ),
+    ],
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="Of the table, if the release has none."),
+    ] = None,
+    worst: Annotated[
+        int, typer.Option("--worst", metavar="N", min=0, help="How many marginals to list.")
+    ] = 10,
+    as_json: Json = False,
+) -> None:
+    """Show how far a release is from the private table, or from another release.
+
+    The error of a marginal is half the L1 distance over the number of records: the share of
+    records that would have to move to another cell. Every column, every pair, and whatever was
+    measured is compared.
+
+    Comparing with the private table is for those who may see it: the figures are not private and
+    must not be given away.
+
+    \b
+    Examples:
+      juncture compare people.jct people.csv
+      juncture compare people.jct yesterday.jct --worst 20
+    """
+    from juncture.comparison import differences, small_cliques
+    from juncture.release import load
+
+    require_file(release, "RELEASE")
+    require_file(other, "DATA|RELEASE2")
+    mine = load(release)
+    with_release = other.suffix.lower() == ".jct"
+    truth = _of_release(mine, load(other)) if with_release else _of_table(mine, other, schema)
+    measured = [m.clique for m in mine.measurements]
+    cliques = small_cliques(mine.model.domain, measured)
+    found = differences(cliques, truth, mine.model.project_many)
+    if as_json:
+        _print_json(found, private=not with_release)
+    else:
+        _print(found, worst, private=not with_release)
+
+
+def _of_release(mine: Release, other: Release) -> Counts:
+    if other.model.domain != mine.model.domain:
+        raise InvalidInput(
+            "`RELEASE2` must have the columns and sizes of the first release; got others. Compare "
+            "releases of one table."
+        )
+    return other.model.project_many
+
+
+def _of_table(mine: Release, path: Path, schema: Path | None) -> Counts:
+    from juncture.data.duck import DuckDB
+    from juncture.schema_text import read_schema
+
+    found = mine.schema if schema is None else read_schema(schema)
+    if found is None:
+        raise InvalidInput(
+            "`--schema` must be given, because the release has none in it. It says how the "
+            "table's values become codes."
+        )
+    if found.domain != mine.model.domain:
+        raise InvalidInput(
+            "`--schema` must have the columns and sizes of the release; got others. Give the one "
+            "that it was made under."
+        )
+    return DuckDB(path, found).exact_counts
+
+
+def _print(found: list[Difference], worst: int, *, private: bool) -> None:
+    if private:
+        say(f"{NOT_PRIVATE}\n")
+    groups = {size: [d for d in found if len(d.clique) == size] for size in sorted(_sizes(found))}
+    columns = ("marginals of", "number", "mean error", "largest error")
+    rows = [
+        (f"{n} column{'s' * (n > 1)}", len(group), _percent(_mean(group)), _percent(_most(group)))
+        for n, group in groups.items()
+    ]
+    say(table(columns, rows))
+    ordered = sorted(found, key=lambda d: -d.error)[:worst]
+    if ordered:
+        say("\nFurthest off:\n")
+        lines = [
+            (", ".join(d.clique), d.cells, _percent(d.error), d.mean, d.largest) for d in ordered
+        ]
+        say(table(("marginal", "cells", "error", "mean per cell", "largest"), lines))
+    if private:
+        say(f"\n{NOT_PRIVATE}")
+
+
+def _print_json(found: list[Difference], *, private: bool) -> None:
+    say_json(
+        {
+            "private": private,
+            "warning": NOT_PRIVATE if private else None,
+            "mean_error": _mean(found),
+            "marginals": [asdict(difference) for difference in found],
+        }
+    )
+
+
+def _sizes(found: list[Difference]) -> set[int]:
+    return {len(difference.clique) for difference in found}
+
+
+def _mean(found: list[Difference]) -> float:
+    return sum(difference.error for difference in found) / len(found)
+
+
+def _most(found: list[Difference]) -> float:
+    return max(difference.error for difference in found)
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.2f} %"

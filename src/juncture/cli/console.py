@@ -1,0 +1,155 @@
+"""What every command shares: exit codes, printing, and files that are not written over by mistake.
+
+Exit codes: 0 all is well; 1 something is wrong with what was given; 2 the command was not written
+as it must be; 3 the budget does not allow it; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from enum import IntEnum, StrEnum
+from pathlib import Path
+
+from juncture.errors import InvalidInput, UnreadableFile
+
+
+class Misused(InvalidInput):
+    """Options that do not go together, or that something is missing from."""
+
+
+class ExitCode(IntEnum):
+    """How a command ends."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    BUDGET = 3
+    INTERRUPTED = 130
+
+
+class Format(StrEnum):
+    """How answers are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+Rows = Sequence[Sequence[object]]
+
+
+def say(text: str = "") -> None:
+    """Print what was asked for."""
+    print(text)
+
+
+def note(text: str) -> None:
+    """Print what a person should know, beside the answer."""
+    print(text, file=sys.stderr)
+
+
+def error(text: str) -> None:
+    """Print why it did not work, in one line."""
+    print(f"error: {' '.join(text.split())}", file=sys.stderr)
+
+
+def say_json(content: object) -> None:
+    """Print JSON; numbers that are not finite become null."""
+    print(json.dumps(_finite(content), ensure_ascii=False, indent=2, default=str))
+
+
+def say_rows(columns: Sequence[str], rows: Rows, form: Format = Format.TABLE) -> None:
+    """Print rows as a table for people, as CSV, or as JSON objects."""
+    match form:
+        case Format.JSON:
+            say_json([dict(zip(columns, row, strict=True)) for row in rows])
+        case Format.CSV:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(["" if v is None else v for v in row] for row in rows)
+        case Format.TABLE:
+            say(table(columns, rows))
+
+
+def table(columns: Sequence[str], rows: Rows) -> str:
+    """Aligned columns: numbers to the right, words to the left."""
+    values = [[row[i] for row in rows] for i in range(len(columns))]
+    right = [all(isinstance(value, int | float) for value in column) for column in values]
+    shown = [_shown(column) for column in values]
+    widths = [max(map(len, [n, *cells])) for n, cells in zip(columns, shown, strict=True)]
+    lines = [list(columns), ["-" * width for width in widths], *zip(*shown, strict=True)]
+    return "\n".join(_line(line, widths, right) for line in lines)
+
+
+def pairs(items: Iterable[tuple[str, str]]) -> str:
+    """Names with their values below each other."""
+    listed = list(items)
+    width = max((len(name) for name, _ in listed), default=0)
+    return "\n".join(f"  {name:<{width}}  {value}" for name, value in listed)
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Refuse to write over a file, or where nothing can be written, before any work is done."""
+    if path.is_dir():
+        raise InvalidInput(f"`--out` must be a file; got the folder {path}. Add a name to it.")
+    if path.exists() and not force:
+        raise InvalidInput(
+            f"`--out` must be a new file; got {path}, which exists. Add --force to replace it."
+        )
+    if not _nearest_folder(path).is_dir():
+        raise InvalidInput(f"`--out` must lie in a folder; got {path}. Choose another place.")
+
+
+def require_file(path: Path, what: str) -> None:
+    """Refuse a file that is not there."""
+    if not path.exists():
+        raise UnreadableFile(f"`{what}` must be an existing file; got {path}. Check the name.")
+
+
+def _nearest_folder(path: Path) -> Path:
+    """The folder of a file, or the one that its folders would be made in."""
+    return next(folder for folder in path.absolute().parents if folder.exists())
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    parts = [
+        cell.rjust(width) if to_right else cell.ljust(width)
+        for cell, width, to_right in zip(cells, widths, right, strict=True)
+    ]
+    return "  ".join(parts).rstrip()
+
+
+def _shown(column: Sequence[object]) -> list[str]:
+    """A column in words, its fractions with as many digits as its largest number needs."""
+    numbers = [v for v in column if isinstance(v, float) and math.isfinite(v)]
+    form = _form(max(map(abs, numbers), default=0.0))
+    return [
+        "NULL"
+        if value is None
+        else form.format(value)
+        if isinstance(value, float) and math.isfinite(value)
+        else str(value)
+        for value in column
+    ]
+
+
+def _form(largest: float) -> str:
+    """How to write numbers up to a size, so that a person can compare them."""
+    if 0.01 <= largest < 1e15:
+        decimals = 1 if largest >= 100 else 2 if largest >= 1 else 4
+        return f"{{:,.{decimals}f}}"
+    return "{:.4g}"
+
+
+def _finite(content: object) -> object:
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if isinstance(content, dict):
+        return {str(key): _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return content

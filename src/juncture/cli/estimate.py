@@ -1,0 +1,156 @@
+"""`juncture estimate`: noisy marginals that another system measured, joined into a release."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from juncture.cli.bars import watching
+from juncture.cli.console import Misused, note, refuse_existing, require_file, say, say_json
+from juncture.cli.options import Force, Json
+from juncture.errors import NotPublic
+
+if TYPE_CHECKING:
+    from juncture.estimation import Estimate
+    from juncture.measurement import Measurement
+    from juncture.noisy_tables import Reading
+    from juncture.schema import Schema
+
+
+class NoiseName(StrEnum):
+    """Kinds of noise, as the command line calls them."""
+
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+
+
+def estimate(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILES",
+            help="Noisy marginals: a CSV or Parquet file each, or a JSON document with several.",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The release file to write (.jct).")
+    ],
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="What the columns may hold (TOML)."),
+    ] = None,
+    domain: Annotated[
+        Path | None,
+        typer.Option(
+            "--domain",
+            metavar="FILE",
+            help='Instead of a schema: JSON such as {"age": 85, "sex": ["f", "m"]}.',
+        ),
+    ] = None,
+    stddev: Annotated[
+        float | None,
+        typer.Option(
+            "--stddev", metavar="NUMBER", help="Of the noise, where a file does not say it."
+        ),
+    ] = None,
+    noise: Annotated[
+        NoiseName,
+        typer.Option("--noise", metavar="KIND", help="gaussian or laplace, if a file is silent."),
+    ] = NoiseName.GAUSSIAN,
+    total: Annotated[
+        float | None,
+        typer.Option("--total", metavar="N", help="The number of records; else it is estimated."),
+    ] = None,
+    stop_at_noise: Annotated[
+        bool,
+        typer.Option(
+            "--stop-at-noise",
+            help="Stop where only noise is left to fit: nearer to the truth where many overlap.",
+        ),
+    ] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Join noisy marginals that you already have into one model. Costs no privacy.
+
+    A CSV or Parquet file is one marginal: a column for each attribute, a column `value`, perhaps a
+    column `stddev`, and a row for every cell. A JSON document is {"measurements": [{"clique":
+    ["age", "sex"], "values": [...], "stddev": 10}]}, values in the order of the cells, the last
+    attribute running fastest.
+
+    \b
+    Examples:
+      juncture estimate age_sex.csv sex_income.csv --schema people.toml --stddev 12 --out people.jct
+      juncture estimate counts.json --domain domain.json --noise laplace --out people.jct
+    """
+    from juncture.estimation import estimate as fit_to
+    from juncture.noisy_tables import read_measurements
+    from juncture.release import Release
+    from juncture.solvers.stop_at_noise import StopAtNoise
+
+    refuse_existing(out, force=force)
+    known, reading = _reading(schema, domain, stddev, noise)
+    for file in files:
+        require_file(file, "FILES")
+    given = read_measurements(files, reading)
+    with watching() as watch:
+        fit = fit_to(
+            reading.domain, given, total=total, solver=StopAtNoise() if stop_at_noise else None,
+            watch=lambda done, most: watch("fitting the model", done, most),
+        )  # fmt: skip
+    statistics = {**fit.statistics.summary(), "status": fit.status.name}
+    model = fit.model if known else fit.model.with_codebook(reading.codebook)
+    Release(model=model, measurements=given, statistics=statistics, schema=known).save(out)
+    _tell(out, given, fit, as_json=as_json)
+
+
+def _reading(
+    schema: Path | None, domain: Path | None, stddev: float | None, noise: NoiseName
+) -> tuple[Schema | None, Reading]:
+    from juncture.noisy_tables import Reading, read_domain
+    from juncture.schema_text import read_schema
+
+    if (schema is None) == (domain is None):
+        raise Misused(
+            "`--schema` or `--domain` must be given, and only one of them. Say what the columns "
+            "may hold."
+        )
+    if domain is not None:
+        return None, Reading(*read_domain(domain), stddev, noise)
+    assert schema is not None
+    known = read_schema(schema)
+    if not known.is_public:
+        raise NotPublic(
+            f"`--schema` must be public knowledge; got {schema}, a draft made from data. Go "
+            "through it, then set confirmed_public = true in it."
+        )
+    return known, Reading(known.domain, known.codebook.checked(known.domain), stddev, noise)
+
+
+def _tell(out: Path, given: list[Measurement], fit: Estimate, *, as_json: bool) -> None:
+    from juncture.misfit import misfits
+
+    strange = misfits(fit.model, given)
+    if as_json:
+        say_json(
+            {
+                "release": str(out),
+                "measurements": len(given),
+                "total": fit.model.total,
+                "status": fit.status.name,
+                "misfits": [list(m.measurement.clique) for m in strange],
+                **fit.statistics.summary(),
+            }
+        )
+    else:
+        say(f"wrote {out}")
+        say(f"  model  {len(given)} measurements, about {fit.model.total:,.0f} records")
+        say(f"  fit    {fit.statistics.oracle_calls} steps. {fit.status.value}")
+    for each in strange:
+        note(
+            f"warning: {', '.join(each.measurement.clique)} does not fit its own noise (mean "
+            f"squared residual {each.ratio:.1f} times the variance). Check stddev and order."
+        )

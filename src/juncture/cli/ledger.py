@@ -1,0 +1,111 @@
+"""`juncture ledger`: what may be spent, and what was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from juncture.cli.console import say, say_json, table
+from juncture.cli.options import (
+    Delta,
+    Epsilon,
+    Json,
+    NeighboursOption,
+    Rho,
+    budget_of,
+    neighbours_of,
+    opened,
+)
+
+if TYPE_CHECKING:
+    from juncture.privacy.ledger import Ledger
+
+app = typer.Typer(
+    help="Begin, show and verify ledgers of spent budget.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")]
+
+
+@app.command()
+def create(
+    file: LedgerFile,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    neighbours: NeighboursOption = None,
+) -> None:
+    """Begin a ledger whose budget several releases share.
+
+    An existing file is never replaced.
+
+    \b
+    Example:
+      juncture ledger create people.ledger --epsilon 2
+    """
+    from juncture.privacy.ledger import Ledger
+
+    made = Ledger.create(file, budget_of(epsilon, delta, rho), neighbours_of(neighbours))
+    say(f"wrote {file}: {made.budget}, protects: {made.neighbours}")
+
+
+@app.command()
+def show(file: LedgerFile, as_json: Json = False) -> None:
+    """Show the budget, every event, and what is left.
+
+    \b
+    Example:
+      juncture ledger show people.ledger
+    """
+    ledger = opened(file, "FILE")
+    if as_json:
+        say_json({**_state(ledger), "entries": ledger.events})
+        return
+    events = ledger.events
+    if events:
+        columns = ("event", "time", "what", "mechanism", "total")
+        rows = [(*(event[c] for c in columns[:-1]), _total(event["total"])) for event in events]
+        say(table(columns, rows))
+        say()
+    say(f"budget    {ledger.budget}")
+    say(f"protects  {ledger.neighbours}")
+    say(f"spent     {ledger.spent:.6g}")
+    say(f"left      {ledger.remaining:.6g}")
+
+
+@app.command()
+def verify(file: LedgerFile, as_json: Json = False) -> None:
+    """Check that a ledger is whole: every event numbered, every cost there, the total right.
+
+    Ends with exit code 1 when it is not.
+
+    \b
+    Example:
+      juncture ledger verify people.ledger
+    """
+    ledger = opened(file, "FILE")
+    if as_json:
+        say_json({"sound": True, **_state(ledger)})
+        return
+    say(
+        f"sound: {len(ledger.events)} events, {ledger.spent:.6g} of {ledger.budget} spent, "
+        f"{ledger.remaining:.6g} left"
+    )
+
+
+def _total(spent: float | None) -> str:
+    return "unbounded" if spent is None else f"{spent:.6g}"
+
+
+def _state(ledger: Ledger) -> dict[str, object]:
+    return {
+        "budget": ledger.budget.as_text(),
+        "neighbours": str(ledger.neighbours),
+        "events": len(ledger.events),
+        "spent": ledger.spent,
+        "remaining": ledger.remaining,
+    }

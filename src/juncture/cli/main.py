@@ -1,0 +1,146 @@
+"""The entry of the command line: how each way of ending becomes an exit code.
+
+The commands are imported inside, so that Ctrl-C is caught from the first moment on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from juncture.cli.console import ExitCode, Misused, error, note
+from juncture.errors import BudgetExceeded, JunctureError
+
+# For so long after Ctrl-C another one does not disturb the cleaning up.
+_CLEANING_SECONDS = 1.0
+
+
+def main() -> None:
+    """Run the command line and end the process."""
+    code = run(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: nothing is left to interrupt
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; gives its exit code, after printing one line where it failed."""
+    debug, given = _without_debug(arguments)
+    with _interrupts() as interrupted, warnings.catch_warnings():
+        warnings.simplefilter("once", UserWarning)
+        warnings.showwarning = lambda message, *_where, **_more: note(f"warning: {message}")
+        try:
+            from juncture.cli.app import PROGRAM, app
+
+            code = app(given, prog_name=PROGRAM, standalone_mode=False)
+            sys.stdout.flush()
+            code = code if isinstance(code, int) else int(ExitCode.OK)
+        except BaseException as problem:
+            code = _ended(problem, debug=debug)
+        if interrupted or code == ExitCode.INTERRUPTED:
+            error("interrupted. Nothing is half written.")
+            code = ExitCode.INTERRUPTED
+    return int(code)
+
+
+def _ended(problem: BaseException, *, debug: bool) -> int:
+    """The exit code of a failure, after saying what it was."""
+    if isinstance(problem, SystemExit):
+        return problem.code if isinstance(problem.code, int) else ExitCode.OK
+    if debug:
+        import traceback
+
+        traceback.print_exception(problem)
+    if isinstance(problem, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if isinstance(problem, BrokenPipeError):  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    if _is_misuse(problem):
+        return _misused(problem)
+    error(_words(problem))
+    if isinstance(problem, Misused):
+        return ExitCode.USAGE
+    return ExitCode.BUDGET if isinstance(problem, BudgetExceeded) else ExitCode.ERROR
+
+
+def _words(problem: BaseException) -> str:
+    if isinstance(problem, JunctureError):
+        return str(problem)
+    if isinstance(problem, OSError):
+        return f"{problem.filename or 'a file'}: {problem.strerror or problem}. Check the path."
+    # Not its message: that of an error nobody has thought of may quote private values.
+    return (
+        f"an unexpected {type(problem).__name__}. Run it again with --debug for the trace, look "
+        "through it for private values, and report it."
+    )
+
+
+def _is_misuse(problem: BaseException) -> bool:
+    from juncture.cli.app import USAGE
+
+    return isinstance(problem, USAGE)
+
+
+def _misused(problem: BaseException) -> int:
+    """One line for a command that was not written as it must be; the help for an empty one."""
+    context = getattr(problem, "ctx", None)
+    message = str(getattr(problem, "format_message", lambda: problem)())
+    if type(problem).__name__ == "NoArgsIsHelpError":
+        note(message)
+        return ExitCode.USAGE
+    path = "juncture" if context is None else context.command_path
+    error(f"{message.rstrip('.')}. See '{path} --help'.")
+    return ExitCode.USAGE
+
+
+def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether --debug is among the arguments, and the others. What stands after -- is data."""
+    given = list(arguments)
+    end = given.index("--") if "--" in given else len(given)
+    kept = [a for a in given[:end] if a != "--debug"] + given[end:]
+    return len(kept) < len(given), kept
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[float]]:
+    """Remember Ctrl-C: an engine that it stops may report it as an error of its own."""
+    seen: list[float] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+
+    def remember(_number: int, _frame: FrameType | None) -> None:
+        if seen and time.monotonic() < seen[-1] + _CLEANING_SECONDS:
+            return
+        seen.append(time.monotonic())
+        raise KeyboardInterrupt
+
+    before, hook = signal.signal(signal.SIGINT, remember), sys.unraisablehook
+    sys.unraisablehook = _unless_interrupted(hook)
+    try:
+        yield seen
+    finally:
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGINT, before)
+
+
+def _unless_interrupted(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """Ctrl-C may hit code whose errors nobody can catch: that is no news."""
+
+    def show(unraisable: Any) -> None:  # noqa: ANN401
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            hook(unraisable)
+
+    return show
+
+
+if __name__ == "__main__":
+    main()

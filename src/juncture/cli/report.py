@@ -1,0 +1,38 @@
+"""`juncture report`: a release as a page for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from juncture.cli.console import refuse_existing, require_file, say
+from juncture.cli.options import Force, ReleaseFile
+
+
+def report(
+    release: ReleaseFile,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The page to write; else RELEASE with .html."
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write a page that says what was released, under which guarantee, and how well it fits.
+
+    One HTML file that opens anywhere, also without a network.
+
+    \b
+    Example:
+      juncture report people.jct --out people.html
+    """
+    from juncture.release import load
+    from juncture.report import write_report
+
+    target = out or release.with_suffix(".html")
+    require_file(release, "RELEASE")
+    refuse_existing(target, force=force)
+    say(f"wrote {write_report(load(release), target, source=release)}")

@@ -1,0 +1,106 @@
+"""`juncture schema`: what the columns of a table may hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from juncture.cli.console import note, refuse_existing, require_file, say, say_json, table
+from juncture.cli.options import DataFile, Force, Json
+
+if TYPE_CHECKING:
+    from juncture.schema import Column, Schema
+
+app = typer.Typer(
+    help="Write and check what the columns of a table may hold.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def draft(
+    data: DataFile,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Where to write it; else it is printed."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Draft a schema by looking at the private table, to save typing.
+
+    What stands in a draft (the categories, the bounds) was read off private data and may itself
+    give people away. It is marked so, and nothing is released under it until a person has gone
+    through every column and set confirmed_public = true in the file.
+
+    \b
+    Example:
+      juncture schema draft people.csv --out people.toml
+    """
+    from juncture.data.draft import exact_draft
+    from juncture.schema_text import schema_toml
+    from juncture.whole_file import replacing
+
+    if out is not None:
+        refuse_existing(out, force=force)
+    found = exact_draft(data)
+    if out is None:
+        say(schema_toml(found))
+    else:
+        with replacing(out) as file:
+            file.write(schema_toml(found).encode())
+        note(f"wrote {out}: {len(found.columns)} columns")
+    note("NOT PUBLIC: drafted from private data. Go through it, then set confirmed_public = true.")
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A schema (TOML).")],
+    as_json: Json = False,
+) -> None:
+    """Check that a schema is sound, and say whether something may be released under it.
+
+    \b
+    Example:
+      juncture schema check people.toml
+    """
+    from juncture.schema_text import read_schema
+
+    require_file(file, "FILE")
+    schema = read_schema(file)
+    columns = ("column", "kind", "values", "missing", "outside", "codes")
+    rows = [_row(name, column) for name, column in schema.columns.items()]
+    if as_json:
+        listed = [dict(zip(columns, row, strict=True)) for row in rows]
+        public = schema.is_public
+        say_json({"public": public, "drafted": schema.drafted, "columns": listed})
+        return
+    say(table(columns, rows))
+    say()
+    say(_verdict(schema))
+
+
+def _row(name: str, column: Column) -> tuple[str, str, str, str, str, int]:
+    labels = [str(label) for label in column.coding.labels[: column.n_regular]]
+    values = ", ".join(labels) if len(labels) <= 4 else f"{labels[0]} ... {labels[-1]}"
+    shown = values if len(values) <= 40 else f"{values[:37]}..."
+    missing = "a code" if column.missing else "an error"
+    outside = {"code": "a code", "error": "an error", "nearest": "the nearest"}[column.outside]
+    kind = type(column).__name__.lower()
+    return name, kind, shown, missing, outside, column.coding.size
+
+
+def _verdict(schema: Schema) -> str:
+    from juncture.plan_text import readable_count
+
+    size = f"{len(schema.columns)} columns, {readable_count(schema.domain.size)} possible records"
+    if not schema.drafted:
+        return f"{size}. Sound. Written by a person: may be released under."
+    if schema.confirmed:
+        return f"{size}. Sound. Drafted from private data, confirmed as public knowledge."
+    return (
+        f"{size}. Sound, but NOT PUBLIC: drafted from private data. Go through every column, then "
+        "set confirmed_public = true."
+    )

@@ -1,0 +1,180 @@
+"""The command line as a process of its own: quick, quiet, safe to interrupt, completing."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from juncture.cli.main import run
+from juncture.privacy.ledger import Ledger
+from tables import Table, write_table
+
+COMMAND = [sys.executable, "-m", "juncture"]
+# Python may end by the signal itself, which a shell reports as 130 too.
+INTERRUPTED = (130, -signal.SIGINT)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """The private table."""
+    return write_table(tmp_path)
+
+
+def release(table: Table, *more: str) -> list[str]:
+    """The words of a release command."""
+    files = ["--out", str(table.folder / "x.jct"), "--ledger", str(table.folder / "x.ledger")]
+    return ["release", str(table.data), "--schema", str(table.schema), *files, *more]
+
+
+def called(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, with more variables in its environment."""
+    environment = {**os.environ, **more}
+    command = [*COMMAND, *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_help_imports_nothing_slow() -> None:
+    """Neither NumPy nor DuckDB nor rich is imported to say how a command is called."""
+    script = (
+        "import sys; from juncture.cli.main import run; code = run(['release', '--help']); "
+        "print(code, sorted({'numpy', 'duckdb', 'pyarrow', 'rich', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_quiet_when_not_on_a_terminal(table: Table) -> None:
+    """A release prints its summary and nothing else: no bars, no colours."""
+    done = called(*release(table, "--epsilon", "1"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "fitting" not in done.stdout
+
+
+def test_bars_on_a_terminal(table: Table) -> None:
+    """On a terminal the fit is shown while it runs, and the summary stays."""
+    printed, code = on_a_terminal(release(table, "--epsilon", "1", "--mechanism", "mwem"))
+    assert code == 0
+    assert "choosing and measuring" in printed
+    assert "wrote" in printed.splitlines()[-6]
+
+
+def test_errors_have_exit_codes_and_one_line() -> None:
+    """A process ends with the code that the page promises."""
+    done = called("query", "missing.jct", "SELECT")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert called("query").returncode == 2
+    assert called().returncode == 2
+    assert "Usage: juncture" in called().stderr
+
+
+def test_ctrl_c_during_a_release(table: Table) -> None:
+    """In the middle of its rounds: 130, no file but a ledger that is true, and one clear line."""
+    words = release(table, "--epsilon", "1", "--mechanism", "mwem", "--marginals", "2")
+    process = subprocess.Popen(
+        [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    ledger = table.folder / "x.ledger"
+    wait_until(lambda: ledger.exists() and ledger.read_bytes().count(b"\n") >= 3, process)
+    process.send_signal(signal.SIGINT)
+    out, beside = process.communicate(timeout=60)
+    left = sorted(path.name for path in table.folder.iterdir())
+    assert (process.returncode in INTERRUPTED, out) == (True, "")
+    assert left == ["people.csv", "people.toml", "x.ledger"]
+    assert "Traceback" not in beside
+    assert "had been paid for" in beside
+    assert beside.splitlines()[-1] == "error: interrupted. Nothing is half written."
+    assert called("ledger", "verify", str(ledger)).returncode == 0
+    assert Ledger(ledger).spent > 0
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6, 0.9])
+def test_ctrl_c_at_any_moment(seconds: float, table: Table) -> None:
+    """Whenever it comes, the files are whole or absent and the ledger verifies."""
+    process = subprocess.Popen(
+        [*COMMAND, *release(table, "--epsilon", "1")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, beside = process.communicate(timeout=60)
+    assert process.returncode in (0, *INTERRUPTED), beside
+    assert "Traceback" not in beside
+    left = {path.name for path in table.folder.iterdir()}
+    assert left <= {"people.csv", "people.toml", "x.ledger", "x.jct"}
+    assert process.returncode != 0 or "x.jct" in left
+    if "x.jct" in left:  # it had come too late
+        assert run(["query", str(table.folder / "x.jct"), "--marginal", "sex"]) == 0
+    if "x.ledger" in left:
+        assert run(["ledger", "verify", str(table.folder / "x.ledger")]) == 0
+
+
+def test_a_reader_that_has_had_enough(table: Table) -> None:
+    """Output into a closed pipe ends the command without a word."""
+    assert run([*release(table, "--epsilon", "1")]) == 0
+    words = " ".join([*COMMAND, "query", str(table.folder / "x.jct"), "--marginal", "age,sex,pay"])
+    shell = f"{words} -f csv | head -n 1"
+    done = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("age,sex,pay,count\n", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("juncture sch", {"schema"}),
+        ("juncture re", {"release", "report"}),
+        ("juncture ledger ", {"create", "show", "verify"}),
+        ("juncture release --mech", {"--mechanism"}),
+        ("juncture release --mechanism mw", {"mwem"}),
+    ],
+)
+def test_shells_complete(typed: str, expected: set[str]) -> None:
+    """The shell's own protocol gets the commands, options and choices that begin so."""
+    words = typed.split(" ")
+    done = called(
+        _JUNCTURE_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(len(words) - 1)
+    )
+    assert set(done.stdout.split()) == expected
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    """Wait for something that a process does, as long as it runs."""
+    for _ in range(3000):
+        if condition():
+            return
+        assert process.poll() is None, "the process ended too early"
+        time.sleep(0.01)
+    raise AssertionError("it never happened")
+
+
+def on_a_terminal(words: list[str]) -> tuple[str, int]:
+    """What a command prints on a terminal of its own, and its exit code."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.executable, [*COMMAND, *words])
+    printed = b""
+    while True:
+        select.select([terminal], [], [], 60)
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # the terminal is gone
+            break
+        if not part:
+            break
+        printed += part
+    _, status = os.waitpid(child, 0)
+    return printed.decode(), os.waitstatus_to_exitcode(status)
