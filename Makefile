@@ -5,7 +5,7 @@ BENCH_VENV := .bench-venv
 BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test lint format bench reproduce clean
 
 help:  ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -44,6 +44,13 @@ $(BENCH_VENV)/ready: bench/constraints.txt
 
 bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peer, in one run.
 	@$(BIN)/python bench/compare.py --peer-python $(BENCH_VENV)/bin/python
+
+# The folder of the paper's data sets that do not ship with the package: make reproduce DATA=FOLDER.
+DATA ?= $(JUNCTURE_DATA)
+
+reproduce: setup $(BENCH_VENV)/ready  ## The paper's tables and figures, anew where results are missing.
+	@$(BIN)/python experiments/reproduce.py --peer-python $(BENCH_VENV)/bin/python \
+		$(if $(DATA),--data $(DATA))
 
 clean:  ## Remove what the other targets made.
 	rm -rf $(VENV) $(BENCH_VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,56 +1,106 @@
-"""The paper's data sets and workloads, read from a folder that the user names."""
+"""The paper's data sets with their workloads and true answers.
+
+Adult ships with the package. The other three are read from a folder that the user names, as
+NAME.csv.gz with a header and NAME-domain.json with the size of each column.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import json
-from itertools import combinations
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture import Domain
 from juncture.data.samples import adult_codes, adult_domain
+from juncture.data.source import Memory
+from juncture.domain import Clique, Domain
+from juncture.factor import Factor
+from juncture.layout import Vector
+from juncture.workload import Workload
 
-N_TRIPLES = 15
+NAMES = ("titanic", "adult", "loans", "stroke")
+# For quick runs: a small table that is made here.
+TOY = "toy"
+# Adult with `education`, which says the same as `education-num`, as in the paper's PrivBayes runs.
+ADULT_15 = "adult15"
 
 
-class DataSet(NamedTuple):
-    """A coded table with the paper's fifteen triples of attributes."""
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """A table in memory, with the paper's workload on it."""
 
     name: str
-    domain: Domain
-    codes: NDArray[np.int64]
-    triples: tuple[tuple[str, ...], ...]
+    source: Memory
+    workload: Workload
+
+    @property
+    def domain(self) -> Domain:
+        """Attributes with sizes."""
+        return self.source.domain
+
+    @property
+    def n_records(self) -> int:
+        """Public in these experiments, where neighbours replace a record."""
+        return self.source.exact_n_records
+
+    @cached_property
+    def tables(self) -> dict[Clique, Factor]:
+        """The true counts of the workload's cliques."""
+        cliques = self.workload.cliques
+        return dict(zip(cliques, self.source.exact_counts(cliques), strict=True))
+
+    @cached_property
+    def truth(self) -> list[Vector]:
+        """The true answers to the workload."""
+        return self.workload.answers(self.tables.__getitem__)
 
 
 def load(name: str, folder: Path | None) -> DataSet:
-    """One of adult, titanic, loans, stroke; Adult ships with the package."""
+    """One of the paper's data sets, or the toy."""
+    if name == ADULT_15:
+        whole = Domain(adult_domain())
+        tasks = load("adult", folder).workload.tasks
+        return DataSet(name, _memory(whole, adult_codes()), Workload(whole, tasks))
+    domain, codes = _table(name, folder)
+    return DataSet(name, _memory(domain, codes), Workload.of_the_paper(domain, len(codes)))
+
+
+def available(folder: Path | None) -> tuple[str, ...]:
+    """The data sets that can be loaded."""
+    return NAMES if folder else ("adult",)
+
+
+def _memory(domain: Domain, codes: NDArray[np.integer]) -> Memory:
+    return Memory(domain, dict(zip(domain, codes.astype(np.int64).T, strict=True)))
+
+
+def _table(name: str, folder: Path | None) -> tuple[Domain, NDArray[np.integer]]:
+    if name == TOY:
+        return _toy()
     if name == "adult":
-        domain, codes = Domain(adult_domain()), adult_codes().astype(np.int64)
-        kept = domain.without(("education",))
-        return _with_triples(name, kept, codes[:, [domain.positions[n] for n in kept]])
+        whole, codes = Domain(adult_domain()), adult_codes()
+        kept = whole.without(("education",))
+        return kept, codes[:, [whole.positions[n] for n in kept]]
     if folder is None:
         raise SystemExit(f"{name} needs --data FOLDER; only adult ships with the package")
     domain = Domain(json.loads((folder / f"{name}-domain.json").read_text()))
     with gzip.open(folder / f"{name}.csv.gz", "rt") as file:
         head, *rows = list(csv.reader(file))
     table = np.array([[int(float(value)) for value in row] for row in rows])
-    return _with_triples(name, domain, table[:, [head.index(n) for n in domain]])
+    return domain, table[:, [head.index(n) for n in domain]]
 
 
-def _with_triples(name: str, domain: Domain, codes: NDArray[np.int64]) -> DataSet:
-    """The paper's rule: fifteen of all triples with no more cells than records."""
-    fitting = [c for c in combinations(domain, 3) if domain.size_of(c) <= len(codes)]
-    chosen = np.random.RandomState(0).choice(len(fitting), N_TRIPLES, replace=False)
-    return DataSet(name, domain, codes, tuple(fitting[place] for place in chosen))
-
-
-def exact_counts(data: DataSet, clique: tuple[str, ...]) -> NDArray[np.float64]:
-    """How many records fall into each cell of the clique's table."""
-    part = data.domain.project(clique)
-    columns = [data.codes[:, data.domain.positions[name]] for name in clique]
-    return np.bincount(np.ravel_multi_index(columns, part.shape), minlength=part.size).astype(float)
+def _toy() -> tuple[Domain, NDArray[np.integer]]:
+    """A chain of seven attributes, one of them with a hundred values."""
+    rng, n = np.random.default_rng(0), 3000
+    domain = Domain(dict(zip("abcdefg", (3, 4, 100, 2, 5, 3, 2), strict=True)))
+    columns = [rng.integers(0, domain.shape[0], n)]
+    for size in domain.shape[1:]:
+        fresh = np.minimum(rng.geometric(3.0 / (size + 2), n) - 1, size - 1)
+        columns.append(np.where(rng.random(n) < 0.6, columns[-1] % size, fresh))
+    return domain, np.array(columns).T

@@ -25,6 +25,7 @@ from juncture.factor import Factor
 from juncture.layout import Layout, Vector
 from juncture.measurement import Measurement, Noise
 from juncture.query import Operator
+from juncture.row_batch import RowBatch, SingleQuery
 
 Marginals = Mapping[Clique, Factor]
 Function = Callable[[Marginals], tuple[float, Marginals]]
@@ -75,7 +76,8 @@ class FitLoss:
     """The sum of all measurements' terms.
 
     Plain counts with a squared term make up one quadratic over the whole flat vector, so that a
-    thousand of them cost no more than the numbers they hold; all others are gone through.
+    thousand of them cost no more than the numbers they hold; single queries make up one sparse
+    matrix; all others are gone through.
     """
 
     def __init__(
@@ -88,7 +90,16 @@ class FitLoss:
     def _take(self, terms: list[Term]) -> None:
         self.terms = terms
         self.smooth = all(term.squared for term in terms)
-        self._others = [term for term in terms if not term.plain]
+        self._others = [term for term in terms if not term.plain and len(term.values) != 1]
+        single = [term for term in terms if not term.plain and len(term.values) == 1]
+        groups = [
+            (squared, [t for t in single if t.squared is squared]) for squared in (True, False)
+        ]
+        self._batches = [
+            (RowBatch(self.layout, [_single(term) for term in group]), squared)
+            for squared, group in groups
+            if group
+        ]
         self._precision, self._centre, self._constant = _quadratic(
             self.layout, [term for term in terms if term.plain]
         )
@@ -113,7 +124,8 @@ class FitLoss:
     def value(self, marginals: Vector) -> float:
         """The loss alone."""
         plain = flat.quadratic_value(marginals, self._centre, self._precision)
-        errors = ((self._error(term, marginals), term.squared) for term in self._others)
+        errors = [(self._error(term, marginals), term.squared) for term in self._others]
+        errors += [(batch.errors(marginals), squared) for batch, squared in self._batches]
         return self._constant + float(plain) + sum(_value(*each, self._width) for each in errors)
 
     def value_and_gradient(
@@ -126,9 +138,16 @@ class FitLoss:
         for term in self._others:
             error = self._error(term, marginals)
             value += _value(error, term.squared, self._width)
-            slope = error if term.squared else _bent(error, self._width) * math.sqrt(2.0)
+            slope = self._slope(error, term.squared)
             _add(self.layout, gradient, term.clique, term.operator.adjoint(slope / term.stddev))
+        for batch, squared in self._batches:
+            error = batch.errors(marginals)
+            value += _value(error, squared, self._width)
+            batch.add_slope(gradient, self._slope(error, squared))
         return value, gradient
+
+    def _slope(self, error: Vector, squared: bool) -> Vector:
+        return error if squared else _bent(error, self._width) * math.sqrt(2.0)
 
     def _error(self, term: Term, marginals: Vector) -> Vector:
         """The residuals of a term over their standard deviations."""
@@ -174,6 +193,10 @@ def _term(layout: Layout, measurement: Measurement, kind: Kind) -> Term:
     stddev = np.broadcast_to(measurement.stddev, measurement.values.shape)
     plain = squared and isinstance(measurement.query, Identity)
     return Term(measurement.clique, operator, measurement.values, stddev, squared, gaussian, plain)
+
+
+def _single(term: Term) -> SingleQuery:
+    return SingleQuery(term.clique, term.operator, float(term.values[0]), float(term.stddev[0]))
 
 
 def _quadratic(layout: Layout, terms: Iterable[Term]) -> tuple[Vector, Vector, float]:

@@ -19,7 +19,8 @@ from juncture.measurement import Measurement
 from juncture.mechanisms.hdmm import HDMM, Estimation, Template
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.mechanisms.mwem import MWEM, Selection, Update, single_row
-from juncture.mechanisms.privbayes import PrivBayes, maximal_parent_sets
+from juncture.mechanisms.parent_sets import maximal_parent_sets
+from juncture.mechanisms.privbayes import PrivBayes
 from juncture.mechanisms.strategy import Shares
 from juncture.privacy import score
 from juncture.privacy.accounting import Budget, Neighbours
@@ -281,21 +282,36 @@ def test_privbayes_by_fit_is_for_attributes_of_two_values(tmp_path: Path) -> Non
 
 
 def test_maximal_parent_sets_by_brute_force() -> None:
-    """Every set that fits and cannot be enlarged, and no other."""
+    """Every set that fits and cannot be enlarged, and no other; each once."""
     from itertools import combinations  # noqa: PLC0415
 
-    names = tuple(DOMAIN)
-    for limit in (0.5, 1.0, 3.0, 8.0, 12.0, 30.0, 1000.0):
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        sizes = rng.integers(1, 6, rng.integers(1, 7)).tolist()
+        domain = Domain({f"x{i}": size for i, size in enumerate(sizes)})
+        names, limit = tuple(domain), float(rng.choice([0.5, 1.0, 2.5, 6.0, 12.0, 30.0, 1e4]))
         fitting = [
             set(each)
             for k in range(len(names) + 1)
             for each in combinations(names, k)
-            if DOMAIN.size_of(each) <= limit
+            if domain.size_of(each) <= limit
         ]
         maximal = [each for each in fitting if not any(each < other for other in fitting)]
-        expected = {tuple(sorted(each)) for each in maximal} or {()}
-        found = {tuple(sorted(each)) for each in maximal_parent_sets(DOMAIN, names, limit)}
-        assert found == expected
+        expected = sorted(domain.canonical(each) for each in maximal) or [()]
+        assert sorted(maximal_parent_sets(domain, names, limit)) == expected
+        few = maximal_parent_sets(domain, names, limit, most=2)
+        assert len(few) == min(2, len(expected))
+        assert set(few) <= set(expected)
+
+
+def test_parent_sets_of_a_wide_table_are_thinned_at_once() -> None:
+    """Of millions of sets, as many as asked for, all maximal, the same each time."""
+    domain = Domain({f"x{i}": 2 for i in range(100)})
+    found = maximal_parent_sets(domain, tuple(domain), 40.0, most=50)
+    assert len(set(found)) == 50
+    assert all(len(each) == 5 for each in found)
+    assert found == maximal_parent_sets(domain, tuple(domain), 40.0, most=50)
+    assert found != maximal_parent_sets(domain, tuple(domain), 40.0, most=50, seed=1)
 
 
 def test_the_papers_workload() -> None:

@@ -32,7 +32,15 @@ MEASUREMENTS = [
         query=Stack([block.Identity(), Kron({"c": block.Identity()})]),
         noise="laplace",
     ),
-]
+    # Single queries: two on one clique in two orders, one that overlaps them, one of each noise.
+    Measurement(("b", "a"), [4.0], stddev=0.5, query=Kron({"a": block.Range(1, 2)})),
+    Measurement(("a", "b"), [7.0], stddev=2.5, query=Kron({"b": block.Range(0, 2)})),
+    Measurement(("c", "b"), [3.0], stddev=1.2, query=block.Total(), noise="laplace"),
+    Measurement(
+        ("b", "c"), [1.0], stddev=0.8, noise="laplace",
+        query=Kron({"b": block.Point(2), "c": block.Mean((0.5, -2.0))}),
+    ),
+]  # fmt: skip
 
 
 def residuals(marginals: Any) -> list[tuple[Any, Any]]:
@@ -46,6 +54,10 @@ def residuals(marginals: Any) -> list[tuple[Any, Any]]:
         c,
         np.cumsum(bc.sum(axis=1)),
         np.concatenate([bc.T.reshape(-1), bc.sum(axis=0)]),
+        ab[1:].sum(keepdims=True).reshape(-1),
+        ab[:, :3].sum(keepdims=True).reshape(-1),
+        bc.sum(keepdims=True).reshape(-1),
+        np.array([0.5 * bc[2, 0] - 2.0 * bc[2, 1]]),
     ]
     pairs = zip(answers, MEASUREMENTS, strict=True)
     return [((answer - m.values) / m.stddev, m.noise) for answer, m in pairs]

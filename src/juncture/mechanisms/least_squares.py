@@ -14,8 +14,10 @@ from juncture.measurement import Measurement
 from juncture.query import Kron
 
 
-def full_least_squares(domain: Domain, measurements: Sequence[Measurement]) -> Factor:
-    """The smallest full table that fits the measurements best."""
+def full_least_squares(
+    domain: Domain, measurements: Sequence[Measurement], *, max_steps: int | None = None
+) -> Factor:
+    """The smallest full table that fits the measurements best, by LSMR."""
     from scipy.sparse.linalg import LinearOperator, lsmr  # noqa: PLC0415  slow to import
 
     parts = [(m, domain.project(m.clique), m.operator(domain)) for m in measurements]
@@ -36,7 +38,8 @@ def full_least_squares(domain: Domain, measurements: Sequence[Measurement]) -> F
 
     shape = (len(goal), domain.size)
     system = LinearOperator(shape, matvec=apply, rmatvec=adjoint, dtype=np.float64)
-    found = lsmr(system, goal, atol=1e-10, btol=1e-10, maxiter=10 * domain.size)[0]
+    most = 10 * domain.size if max_steps is None else max_steps
+    found = lsmr(system, goal, atol=1e-10, btol=1e-10, maxiter=most)[0]
     return Factor(domain, np.asarray(found).reshape(domain.shape))
 
 

@@ -12,6 +12,7 @@ from juncture.factor import Factor
 from juncture.measurement import Measurement
 from juncture.memory import free_memory_bytes
 from juncture.plan_text import listed, readable_bytes
+from juncture.query import Operator
 
 # Tables, their logarithms and what is added to them, in doubles.
 _BYTES_PER_CELL = 24
@@ -28,16 +29,28 @@ class MultiplicativeWeights:
     def __init__(self, domain: Domain, total: float, *, factored: bool) -> None:
         self._domain, self._total, self._factored = domain, total, factored
         self._tables: list[Factor] = []
+        self._known: dict[Clique, tuple[list[Measurement], int, Factor]] = {}
         if not factored:
             refuse_large(domain, tuple(domain))
             self._tables = [Factor.full(domain, total / domain.size)]
 
     def fit(self, measurements: Sequence[Measurement], passes: int) -> None:
-        """Begin from uniform tables and go over all measurements several times."""
+        """Begin from uniform tables and go over all measurements several times.
+
+        A group with the same measurements as before keeps its table: it would come out the same.
+        """
         groups = self._groups(measurements)
         for group in groups:
             refuse_large(self._domain, group)
-        self._tables = [self._fitted(group, measurements, passes) for group in groups]
+        found: dict[Clique, tuple[list[Measurement], int, Factor]] = {}
+        for group in groups:
+            inside = [m for m in measurements if m.clique and set(m.clique).issubset(group)]
+            known = self._known.get(group)
+            if known is None or known[1] != passes or not _same(known[0], inside):
+                known = inside, passes, self._fitted(group, inside, passes)
+            found[group] = known
+        self._known = found
+        self._tables = [table for _, _, table in found.values()]
 
     def _groups(self, measurements: Sequence[Measurement]) -> list[Clique]:
         """Attributes that measurements join, directly or by way of others."""
@@ -50,19 +63,22 @@ class MultiplicativeWeights:
             groups = [g for g in groups if g not in touching] + ([joined] if joined else [])
         return [self._domain.canonical(group) for group in groups]
 
-    def _fitted(self, group: Clique, measurements: Sequence[Measurement], passes: int) -> Factor:
+    def _fitted(self, group: Clique, inside: list[Measurement], passes: int) -> Factor:
         part = self._domain.project(group)
         logs, table = np.zeros(part.shape), Factor.full(part, self._total / part.size)
-        inside = [m for m in measurements if m.clique and set(m.clique).issubset(group)]
+        # Those of one clique share its marginal, and what they add to its cells.
+        cliques: dict[Clique, list[tuple[Measurement, Operator]]] = {}
+        for measurement in inside:
+            pair = measurement, measurement.operator(self._domain)
+            cliques.setdefault(measurement.clique, []).append(pair)
         for _ in range(passes):
-            pull = np.zeros(part.shape)
-            for measurement in inside:
-                clique = self._domain.project(measurement.clique)
-                operator = measurement.operator(self._domain)
-                residual = measurement.values - operator.apply(table.project(clique).values)
-                back = Factor(clique, operator.adjoint(residual).reshape(clique.shape))
-                pull += back.expand(part).values
-            logs += pull / (2.0 * self._total)
+            for clique, pairs in cliques.items():
+                own = table.project(clique)
+                pull = np.zeros(own.domain.shape)
+                for measurement, operator in pairs:
+                    residual = measurement.values - operator.apply(own.values)
+                    pull += operator.adjoint(residual).reshape(pull.shape)
+                logs += Factor(own.domain, pull / (2.0 * self._total)).expand(part).values
             weights = np.exp(logs - logs.max())
             table = Factor(part, self._total * weights / weights.sum())
         return table
@@ -80,6 +96,10 @@ class MultiplicativeWeights:
             alone = self._domain.project((name,))
             found = found * Factor.full(alone, 1.0 / alone.size)
         return (found * self._total).transpose(part)
+
+
+def _same(one: list[Measurement], other: list[Measurement]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
 def refuse_large(domain: Domain, group: Clique) -> None:

@@ -16,6 +16,7 @@ from juncture.measurement import Measurement
 from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
+from juncture.mechanisms.parent_sets import maximal_parent_sets
 from juncture.mechanisms.price import price_of
 from juncture.privacy.request import Request
 from juncture.privacy.score import Dependence
@@ -65,7 +66,9 @@ class PrivBayes:
     """Records of the original form; by default as many as the table has."""
     seed: int | None = None
     """Of those records: drawing them is post-processing."""
-    most_parent_sets: int = 20_000
+    most_parent_sets: int = 4_000
+    """Of all attributes in one choice; where there are more, so many at random, whatever the data:
+    wide tables of small attributes have millions."""
     solver: Solver = field(default_factory=StopAtNoise)
     max_steps: int = 5000
 
@@ -129,15 +132,15 @@ class PrivBayes:
         price = self.prices(len(names))[0]
         while len(network) < len(names):
             placed = tuple(link.child for link in network)
+            children = [name for name in names if name not in placed]
+            most = max(1, self.most_parent_sets // len(children))
             candidates = [
                 Link(child, parents)
-                for child in names
-                if child not in placed
-                for parents in maximal_parent_sets(domain, placed, limit / domain[child])
+                for child in children
+                for parents in maximal_parent_sets(
+                    domain, placed, limit / domain[child], most=most, seed=len(placed)
+                )
             ]
-            if len(candidates) > self.most_parent_sets:
-                step = len(candidates) / self.most_parent_sets
-                candidates = [candidates[int(i * step)] for i in range(self.most_parent_sets)]
             pairs = [(link.child, link.parents) for link in candidates]
             place = curator.select_by_dependence(pairs, by=self.dependence, **price)
             network.append(candidates[place])
@@ -177,21 +180,3 @@ class PrivBayes:
             drawn = (rng.random((n, 1)) * ends[:, -1:] >= ends).sum(axis=1)
             records[domain.positions[link.child]] = np.minimum(drawn, size - 1)
         return records
-
-
-def maximal_parent_sets(domain: Domain, names: Clique, limit: float) -> list[Clique]:
-    """All sets of attributes within so many cells that no other attribute fits into as well."""
-    found = [set(each) for each in _parent_sets(domain, names, limit)]
-    kept = [each for each in found if not any(each < other for other in found)]
-    return [domain.canonical(each) for each in kept] or [()]
-
-
-def _parent_sets(domain: Domain, names: Clique, limit: float) -> list[Clique]:
-    if limit < 1.0:
-        return []
-    if not names:
-        return [()]
-    first, rest = names[0], names[1:]
-    with_first = [(first, *s) for s in _parent_sets(domain, rest, limit / domain[first])]
-    covered = {s[1:] for s in with_first}
-    return with_first + [s for s in _parent_sets(domain, rest, limit) if s not in covered]

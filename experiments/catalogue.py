@@ -1,0 +1,15 @@
+"""All experiments, in the order of the page."""
+
+from __future__ import annotations
+
+import data_sets
+import grid
+import losses
+import scaling
+import stopping
+import sweep
+
+EXPERIMENTS = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (data_sets, grid, sweep, scaling, losses, stopping)
+}

@@ -1,0 +1,201 @@
+"""The four mechanisms on the four data sets, in both forms, at epsilon 1: the paper's main figure.
+
+Recorded settings come first, to show that the recorded figures come out; then ours, at equal
+budgets; then the same under (epsilon, delta) with Gaussian noise; then what else a budget could
+have bought.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import recorded
+from context import Cell, Context, Experiment, Rows
+from paper_data import ADULT_15, DataSet, load
+from trial import (
+    DUAL_QUERY_SEEDS,
+    HDMM_SEEDS,
+    MWEM_SEEDS,
+    PRIVBAYES_SEEDS,
+    error_of,
+    ran,
+    recorded_measurements,
+    to_the_end,
+)
+
+from juncture.errors import ModelTooLarge
+from juncture.mechanisms.dual_query import DualQuery
+from juncture.mechanisms.hdmm import HDMM, Estimation, Template
+from juncture.mechanisms.least_squares import local_least_squares
+from juncture.mechanisms.mwem import MWEM, Selection, Update
+from juncture.mechanisms.privbayes import PrivBayes
+from juncture.mechanisms.strategy import Shares
+from juncture.privacy.accounting import Budget, rho_of_epsilon
+from juncture.workload import workload_error
+
+EPSILON, DELTA = 1.0, 0.001
+RHO = rho_of_epsilon(EPSILON, DELTA)
+LOCAL, MODEL, QUERY = Estimation.LOCAL, Estimation.MODEL, Selection.QUERY
+
+Trial = Callable[[DataSet, int], float]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A mechanism in one form and setting: how to run one trial, and the seeds of all."""
+
+    mechanism: str
+    form: str
+    setting: str
+    trial: Trial
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+
+
+def _running(mechanism: Any, budget: Budget) -> Trial:  # noqa: ANN401
+    def trial(data: DataSet, seed: int) -> float:
+        given = replace(mechanism, seed=seed) if hasattr(mechanism, "seed") else mechanism
+        return error_of(ran(given, data, budget, seed), data)
+
+    return trial
+
+
+def _line(mechanism: str, form: str, setting: str, made: Any, budget: Budget, **more: Any) -> Line:  # noqa: ANN401
+    return Line(mechanism, form, setting, _running(made, budget), **more)
+
+
+def _recorded_local(data: DataSet, seed: int) -> float:
+    tables = local_least_squares(data.domain, recorded_measurements(data, seed))
+    return workload_error(data.truth, data.workload.answers(
+        lambda clique: tables[data.domain.canonical(clique)].transpose(clique)))  # fmt: skip
+
+
+def _recorded_model(data: DataSet, seed: int) -> float:
+    fit = to_the_end(data, recorded_measurements(data, seed))
+    return workload_error(data.truth, data.workload.answers(fit.model.project))
+
+
+def _uniform(data: DataSet, _seed: int) -> float:
+    """What no data at all gives."""
+    tables = {c: np.full(f.values.shape, data.n_records / f.values.size)
+              for c, f in data.tables.items()}  # fmt: skip
+    pairs = [task.operator(data.domain).apply(tables[task.clique]) for task in data.workload.tasks]
+    return workload_error(data.truth, pairs)
+
+
+def _recorded_privbayes(estimation: Estimation) -> Trial:
+    form, epsilon = recorded.privbayes(estimation)
+    run = _running(form, Budget(epsilon=epsilon))
+
+    def trial(data: DataSet, seed: int) -> float:
+        # The recorded runs on Adult had fifteen columns.
+        return run(load(ADULT_15, None) if data.name == "adult" else data, seed)
+
+    return trial
+
+
+def _recorded_dual_query(estimation: Estimation) -> Trial:
+    budget = Budget(epsilon=EPSILON, delta=DELTA)
+    return lambda data, seed: _running(recorded.dual_query(estimation, data.name), budget)(
+        data, seed
+    )
+
+
+def _theorem_dual_query(estimation: Estimation) -> Trial:
+    budget = Budget(epsilon=EPSILON, delta=DELTA)
+    made = DualQuery(epsilon=EPSILON, delta=DELTA, estimation=estimation)
+    return lambda data, seed: _running(
+        replace(made, most_rounds=recorded.THEOREM_ROUNDS[data.name]), budget
+    )(data, seed)
+
+
+PURE, BOTH = Budget(epsilon=EPSILON), Budget(epsilon=EPSILON, delta=DELTA)
+SHARED = PrivBayes(epsilon=EPSILON, structure_share=0.5, usefulness=2.0)
+LINES = (
+    Line("none", "uniform", "no data", _uniform, seeds=(0,)),
+    Line("HDMM", "original", "recorded", _recorded_local, HDMM_SEEDS),
+    Line("HDMM", "model", "recorded", _recorded_model, HDMM_SEEDS),
+    Line("PrivBayes", "original", "recorded", _recorded_privbayes(LOCAL), PRIVBAYES_SEEDS),
+    Line("PrivBayes", "model", "recorded", _recorded_privbayes(MODEL), PRIVBAYES_SEEDS),
+    Line("DualQuery", "original", "recorded", _recorded_dual_query(LOCAL), DUAL_QUERY_SEEDS),
+    Line("DualQuery", "model", "recorded", _recorded_dual_query(MODEL), DUAL_QUERY_SEEDS),
+    _line("MWEM", "original", "recorded", recorded.RecordedMWEM(update=Update.FACTORED),
+          Budget(epsilon=0.75), seeds=MWEM_SEEDS),
+    _line("MWEM", "model", "recorded", recorded.RecordedMWEM(), Budget(epsilon=0.75),
+          seeds=MWEM_SEEDS),
+    _line("HDMM", "original", "ours", HDMM(epsilon=EPSILON, estimation=LOCAL), PURE),
+    _line("HDMM", "model", "ours", HDMM(epsilon=EPSILON), PURE),
+    _line("PrivBayes", "original", "ours", PrivBayes(epsilon=EPSILON, estimation=LOCAL), PURE),
+    _line("PrivBayes", "model", "ours", PrivBayes(epsilon=EPSILON), PURE),
+    _line("DualQuery", "original", "ours",
+          DualQuery(epsilon=EPSILON, delta=DELTA, estimation=LOCAL), BOTH),
+    _line("DualQuery", "model", "ours", DualQuery(epsilon=EPSILON, delta=DELTA), BOTH),
+    _line("MWEM", "original, full table", "ours",
+          MWEM(epsilon=EPSILON, selection=QUERY, update=Update.FULL), PURE, seeds=(0,)),
+    _line("MWEM", "original", "ours",
+          MWEM(epsilon=EPSILON, selection=QUERY, update=Update.FACTORED), PURE),
+    _line("MWEM", "model", "ours", MWEM(epsilon=EPSILON, selection=QUERY), PURE),
+    _line("MWEM", "model, marginals", "ours", MWEM(epsilon=EPSILON), PURE),
+    _line("PrivBayes", "original", "paper's shares",
+          replace(SHARED, estimation=LOCAL), PURE),
+    _line("PrivBayes", "model", "paper's shares", SHARED, PURE),
+    Line("DualQuery", "original", "theorem's rounds", _theorem_dual_query(LOCAL)),
+    Line("DualQuery", "model", "theorem's rounds", _theorem_dual_query(MODEL)),
+    *(
+        _line("HDMM", form, f"{shares} shares",
+              HDMM(epsilon=EPSILON, estimation=estimation, shares=shares), PURE)
+        for shares in (Shares.TOTAL, Shares.RELATIVE)
+        for form, estimation in (("original", LOCAL), ("model", MODEL))
+    ),
+    *(
+        _line("HDMM", form, "weighted marginals",
+              HDMM(epsilon=EPSILON, estimation=estimation, template=Template.MARGINALS), PURE)
+        for form, estimation in (("original", LOCAL), ("model", MODEL))
+    ),
+    _line("HDMM", "original", "gaussian", HDMM(rho=RHO, estimation=LOCAL), BOTH),
+    _line("HDMM", "model", "gaussian", HDMM(rho=RHO), BOTH),
+    _line("PrivBayes", "original", "gaussian", PrivBayes(rho=RHO, estimation=LOCAL), BOTH),
+    _line("PrivBayes", "model", "gaussian", PrivBayes(rho=RHO), BOTH),
+    _line("MWEM", "original", "gaussian",
+          MWEM(rho=RHO, selection=QUERY, update=Update.FACTORED), BOTH),
+    _line("MWEM", "model", "gaussian", MWEM(rho=RHO, selection=QUERY), BOTH),
+    _line("MWEM", "model, marginals", "gaussian", MWEM(rho=RHO), BOTH),
+)  # fmt: skip
+
+
+def cells(context: Context) -> list[Cell]:
+    """One for each line and data set."""
+    return [
+        {"data": name, "mechanism": line.mechanism, "form": line.form, "setting": line.setting}
+        for line in LINES
+        for name in context.data
+    ]
+
+
+def run(cell: Cell, context: Context) -> Rows:
+    """All trials of one cell; one that cannot run says why."""
+    line = next(
+        line
+        for line in LINES
+        if (line.mechanism, line.form, line.setting)
+        == (cell["mechanism"], cell["form"], cell["setting"])
+    )
+    data = load(cell["data"], context.folder)
+    assert data.truth
+    rows: Rows = []
+    for seed in line.seeds[: context.n_trials]:
+        began = time.perf_counter()
+        try:
+            found: dict[str, Any] = {"error": line.trial(data, seed)}
+        except ModelTooLarge as reason:
+            found = {"reason": str(reason)}
+        rows.append({**cell, "seed": seed, "seconds": time.perf_counter() - began, **found})
+        if "reason" in found:
+            break
+    return rows
+
+
+EXPERIMENT = Experiment("grid", "Workload error of four mechanisms", cells, run)

@@ -1,0 +1,69 @@
+"""The settings behind the paper's figure where they differ from what the mechanisms should do.
+
+They are run once, to show that the recorded figures come out; the grid's own lines are fair.
+
+- PrivBayes: the structure cost epsilon / 4; the original's tables cost epsilon / 2, but those of
+  the form with a model epsilon: twice the budget. Tables had at most n epsilon / (8 d) cells.
+- DualQuery: the number of rounds came from a looser composition, and ties between records went to
+  the first value of every attribute.
+- MWEM: the worst cell of a marginal was sought, but the workload's query of the same index
+  measured, which is another one where there are prefixes; and the noise was twice what a counting
+  query needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from juncture.block import Point, Prefix, Range
+from juncture.domain import Clique
+from juncture.mechanisms.dual_query import DualQuery
+from juncture.mechanisms.hdmm import Estimation
+from juncture.mechanisms.mwem import MWEM, Selection
+from juncture.mechanisms.privbayes import PrivBayes
+from juncture.query import Kron
+from juncture.workload import Workload
+
+# Rounds that the 2019 code derived for epsilon 1 and delta 0.001, and the theorem's own.
+RECORDED_ROUNDS = {"titanic": 6, "adult": 59, "loans": 54, "stroke": 32, "toy": 6}
+THEOREM_ROUNDS = {"titanic": 6, "adult": 58, "loans": 53, "stroke": 32, "toy": 6}
+
+
+def privbayes(estimation: Estimation) -> tuple[PrivBayes, float]:
+    """The form, and the epsilon that it really spends."""
+    if estimation is Estimation.LOCAL:
+        form = PrivBayes(epsilon=0.75, structure_share=1 / 3, usefulness=2.0, estimation=estimation)
+        return form, 0.75
+    return PrivBayes(epsilon=1.25, structure_share=0.2, usefulness=4.0), 1.25
+
+
+def dual_query(estimation: Estimation, data: str) -> DualQuery:
+    """Ties to first values, and the recorded number of rounds."""
+    return DualQuery(
+        epsilon=1.0, delta=0.001, estimation=estimation, random_ties=False,
+        most_rounds=RECORDED_ROUNDS[data],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedMWEM(MWEM):
+    """Scores cells, measures queries: a round costs epsilon / (2 T) and epsilon / (4 T)."""
+
+    epsilon: float | None = 0.75
+    measured_fraction: float = 1 / 3
+    selection: Selection = Selection.QUERY
+
+    def _chosen(self, curator: Any, workload: Workload, *rest: Any) -> tuple[Clique, Kron | None]:  # noqa: ANN401
+        cells = Workload.of_marginals(workload.domain, workload.cliques)
+        clique, query = super()._chosen(curator, cells, *rest)
+        assert query is not None
+        task = next(task for task in workload.tasks if task.clique == clique)
+        blocks = dict(zip(task.clique, task.blocks, strict=True))
+        return clique, Kron({n: _same_index(blocks[n], b) for n, b in query.blocks.items()})
+
+
+def _same_index(asked: Any, cell: Any) -> Any:  # noqa: ANN401
+    if isinstance(asked, Prefix) and isinstance(cell, Point):
+        return Range(0, cell.codes[0])
+    return cell

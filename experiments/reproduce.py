@@ -1,0 +1,96 @@
+"""The paper's tables and figures, and what goes beyond them.
+
+python experiments/reproduce.py                       all experiments, then the page
+python experiments/reproduce.py grid sweep            some of them
+python experiments/reproduce.py --data FOLDER         the paper's other data sets too
+python experiments/reproduce.py --quick --out FOLDER  a short run on a small table
+
+What was run before is not run again: delete a file of results to have it made anew. Ctrl-C loses
+no more than the cell that is running. Seeds are fixed; noise is simulated, so nothing here is a
+release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from catalogue import EXPERIMENTS
+from context import Cell, Context, Experiment, Rows
+from page import write_page
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from store import Store
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Run what is missing, then write the plots and the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EXPERIMENTS)}")
+    parser.add_argument("--data", type=Path, default=os.environ.get("JUNCTURE_DATA") or None)
+    parser.add_argument("--out", type=Path, default=HERE)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--peer-python", type=Path, default=None)
+    parser.add_argument("--page-only", action="store_true", help="write the page from what is kept")
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - set(EXPERIMENTS))
+    if unknown:
+        parser.error(f"unknown experiment {', '.join(unknown)}; choose of {', '.join(EXPERIMENTS)}")
+    if options.quick and options.out == HERE:
+        parser.error("a quick run needs --out FOLDER, to keep apart from the real results")
+    folder = Path(options.data) if options.data else None
+    context = Context(folder=folder, quick=options.quick, peer_python=options.peer_python)
+    chosen = [EXPERIMENTS[name] for name in options.names or EXPERIMENTS]
+    if not options.page_only:
+        for experiment in chosen:
+            complete(experiment, context, options.out)
+    print(f"wrote {write_page(options.out)}")
+
+
+def complete(experiment: Experiment, context: Context, out: Path) -> None:
+    """Run the cells that are missing."""
+    store = Store(out / "results" / f"{experiment.name}.csv")
+    missing = [cell for cell in experiment.cells(context) if not store.has(cell)]
+    console = Console()
+    columns = (
+        TextColumn("{task.description:<60.60}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        bar = bars.add_task(experiment.title, total=len(missing))
+        for cell in missing:
+            words = ", ".join(str(value) for value in cell.values())
+            bars.update(bar, description=f"{experiment.name}: {words}")
+            store.add(cell, ran(experiment, cell, context))
+            bars.advance(bar)
+
+
+def ran(experiment: Experiment, cell: Cell, context: Context) -> Rows:
+    """A cell's rows, from a process of its own, so that its memory is its own."""
+    request = {
+        "experiment": experiment.name,
+        "cell": cell,
+        "folder": str(context.folder) if context.folder else None,
+        "quick": context.quick,
+        "peer_python": str(context.peer_python) if context.peer_python else None,
+    }
+    command = [sys.executable, str(HERE / "run_cell.py"), json.dumps(request)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"the cell {cell} of {experiment.name} failed: see above")
+    rows: Rows = json.loads(done.stdout.splitlines()[-1])
+    return rows
+
+
+if __name__ == "__main__":
+    main()

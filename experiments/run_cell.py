@@ -1,0 +1,32 @@
+"""One cell of an experiment, in a process of its own: its rows as JSON, with peak memory."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import warnings
+from pathlib import Path
+
+from catalogue import EXPERIMENTS
+from context import Context
+
+
+def main() -> None:
+    """Read what to run from the command line; the last line of output is the answer."""
+    request = json.loads(sys.argv[1])
+    context = Context(
+        folder=Path(request["folder"]) if request["folder"] else None,
+        quick=request["quick"],
+        peer_python=Path(request["peer_python"]) if request["peer_python"] else None,
+    )
+    experiment = EXPERIMENTS[request["experiment"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = experiment.run(request["cell"], context)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps([{**row, "peak_mb": round(peak)} for row in rows]))
+
+
+if __name__ == "__main__":
+    main()
