@@ -5,7 +5,7 @@ BENCH_VENV := .bench-venv
 BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo docs test lint format bench clean
 
 help:  ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -21,6 +21,10 @@ $(VENV)/ready: pyproject.toml constraints.txt
 
 demo: setup  ## A short tour on a table that ships with the package.
 	@$(BIN)/python examples/demo.py
+
+docs: setup  ## The documentation as a site, in site/; needs no network.
+	@$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Open site/index.html."
 
 test: lint  ## Lint, types and all tests.
 	$(BIN)/python -m pytest
@@ -46,5 +50,5 @@ bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peer, in one ru
 	@$(BIN)/python bench/compare.py --peer-python $(BENCH_VENV)/bin/python
 
 clean:  ## Remove what the other targets made.
-	rm -rf $(VENV) $(BENCH_VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH_VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
