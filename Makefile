@@ -24,7 +24,7 @@ demo: setup  ## A short tour on a table that ships with the package.
 
 docs: setup  ## The documentation as a site, in site/; needs no network.
 	@$(BIN)/python -m mkdocs build --strict --quiet
-	@echo "Open site/index.html."
+	@echo "Wrote site/. Open site/index.html; to search, serve it: $(PYTHON) -m http.server -d site"
 
 test: lint  ## Lint, types and all tests.
 	$(BIN)/python -m pytest

@@ -50,13 +50,13 @@ def do_page(text: str, folder: Path, printed: Callable[[], str]) -> str:
 
     `printed` gives what was printed since it was called last.
     """
-    names: dict[str, object] = {"__name__": "__page__"}
+    names: dict[str, object] = {"__name__": "__main__"}
     everything = ""
     for block in blocks(text):
         if block.file is not None:
             (folder / block.file).write_text(block.text)
         elif block.kind == "python":
-            exec(block.text, names)
+            exec(compile(block.text, "page", "exec", dont_inherit=True), names)
         elif block.kind == "console":
             for words, shown in commands(block.text):
                 everything += printed() + _said(words, shown, printed)

@@ -47,9 +47,12 @@ def test_signatures_are_broken_where_they_are_long(tool: dict[str, Any]) -> None
     def short(one: int, *, two: str = "x") -> bool:
         """Nothing."""
 
-    def long(**options: dict[str, tuple[int, int, int]] | list[tuple[int, int, int, int]]) -> None:
+    def long(
+        first: dict[str, tuple[int, int, int]],
+        **options: dict[str, tuple[int, int, int]] | list[int],
+    ) -> None:
         """Nothing."""
 
     signature_of = tool["signature_of"]
     assert signature_of("short", short) == "short(one: int, *, two: str = 'x') -> bool"
-    assert signature_of("long", long).count("\n") == 2
+    assert signature_of("long", long).count("\n") == 3
