@@ -157,11 +157,16 @@ def _parameters(value: Any, signature: inspect.Signature) -> Iterator[str]:  # n
         if parameter.kind is parameter.KEYWORD_ONLY and not named_only:
             named_only = True
             yield "*"
-        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-        text = f"{star}{parameter.name}: {_type(parameter.annotation)}"
+        text = f"{_stars(parameter)}{parameter.name}: {_type(parameter.annotation)}"
         if parameter.default is not parameter.empty:
             text += f" = {made.get(parameter.name) or _default(parameter.default)}"
         yield text
+
+
+def _stars(parameter: inspect.Parameter) -> str:
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return "*"
+    return "**" if parameter.kind is parameter.VAR_KEYWORD else ""
 
 
 def _made_defaults(value: Any) -> dict[str, str]:  # noqa: ANN401
@@ -208,9 +213,8 @@ def _members(value: Any) -> Iterator[str]:  # noqa: ANN401
 def _argument_names(function: Any) -> Iterator[str]:  # noqa: ANN401
     """What a method is given, itself left out; a default shows that it may be left out too."""
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
-        star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
         optional = parameter.default is not parameter.empty
-        yield f"{star}{parameter.name}{'=...' if optional else ''}"
+        yield f"{_stars(parameter)}{parameter.name}{'=...' if optional else ''}"
 
 
 def _inherited(cls: type) -> dict[str, Any]:

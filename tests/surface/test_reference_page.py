@@ -46,6 +46,7 @@ def test_signatures_are_broken_where_they_are_long(tool: dict[str, Any]) -> None
 
     def short(one: int, *, two: str = "x") -> bool:
         """Nothing."""
+        return str(one) == two
 
     def long(
         first: dict[str, tuple[int, int, int]],
