@@ -5,7 +5,7 @@ BENCH_VENV := .bench-venv
 BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help setup demo test lint format bench reproduce clean
+.PHONY: help setup demo docs test lint format bench reproduce clean
 
 help:  ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -21,6 +21,10 @@ $(VENV)/ready: pyproject.toml constraints.txt
 
 demo: setup  ## A short tour on a table that ships with the package.
 	@$(BIN)/python examples/demo.py
+
+docs: setup  ## The documentation as a site, in site/; needs no network.
+	@$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Wrote site/. Open site/index.html; to search, serve it: $(PYTHON) -m http.server -d site"
 
 test: lint  ## Lint, types and all tests.
 	$(BIN)/python -m pytest
@@ -53,5 +57,5 @@ reproduce: setup $(BENCH_VENV)/ready  ## The paper's tables and figures, anew wh
 		$(if $(DATA),--data $(DATA))
 
 clean:  ## Remove what the other targets made.
-	rm -rf $(VENV) $(BENCH_VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH_VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

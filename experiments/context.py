@@ -48,3 +48,5 @@ class Experiment:
     title: str
     cells: Callable[[Context], list[Cell]]
     run: Callable[[Cell, Context], Rows]
+    alone: bool = False
+    """Whether its figures are times, so that cells must not run side by side."""

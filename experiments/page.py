@@ -298,8 +298,9 @@ def _cost(rows: list[Row]) -> str:
     whole = sum(values(rows, "seconds"))
     return f"""## 8. Time and memory of every cell
 
-Median seconds of a run and peak memory of the process that ran all trials, on two cores. All
-trials of the grid took {whole / 60:.0f} minutes.
+Median seconds of a run, and peak memory of the process that ran all trials. Two cells ran side by
+side on two cores, so seconds are those of a busy machine; all trials together took
+{whole / 60:.0f} minutes, half of that by the clock.
 
 {table(("", *names), lines)}"""
 

@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from catalogue import EXPERIMENTS
@@ -39,6 +40,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--peer-python", type=Path, default=None)
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="cells to run side by side (times: always one)"
+    )
     parser.add_argument("--page-only", action="store_true", help="write the page from what is kept")
     options = parser.parse_args()
     unknown = sorted(set(options.names) - set(EXPERIMENTS))
@@ -51,12 +55,12 @@ def main() -> None:
     chosen = [EXPERIMENTS[name] for name in options.names or EXPERIMENTS]
     if not options.page_only:
         for experiment in chosen:
-            complete(experiment, context, options.out)
+            complete(experiment, context, options.out, max(1, options.jobs))
     print(f"wrote {write_page(options.out)}")
 
 
-def complete(experiment: Experiment, context: Context, out: Path) -> None:
-    """Run the cells that are missing."""
+def complete(experiment: Experiment, context: Context, out: Path, jobs: int) -> None:
+    """Run the cells that are missing; each is kept as soon as it is done."""
     store = Store(out / "results" / f"{experiment.name}.csv")
     missing = [cell for cell in experiment.cells(context) if not store.has(cell)]
     console = Console()
@@ -68,11 +72,16 @@ def complete(experiment: Experiment, context: Context, out: Path) -> None:
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         bar = bars.add_task(experiment.title, total=len(missing))
-        for cell in missing:
-            words = ", ".join(str(value) for value in cell.values())
-            bars.update(bar, description=f"{experiment.name}: {words}")
-            store.add(cell, ran(experiment, cell, context))
-            bars.advance(bar)
+        with ThreadPoolExecutor(1 if experiment.alone else jobs) as pool:
+            going = {pool.submit(ran, experiment, cell, context): cell for cell in missing}
+            try:
+                for done in as_completed(going):
+                    store.add(going[done], done.result())
+                    words = ", ".join(str(value) for value in going[done].values())
+                    bars.update(bar, advance=1, description=f"{experiment.name}: {words}")
+            finally:
+                pool.shutdown(cancel_futures=True)
+    store.sort(experiment.cells(context))
 
 
 def ran(experiment: Experiment, cell: Cell, context: Context) -> Rows:

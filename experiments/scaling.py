@@ -116,4 +116,4 @@ def _peer(n_attributes: int, context: Context) -> dict[str, object]:
     return {"seconds": found["seconds"], "before": found["before"]}
 
 
-EXPERIMENT = Experiment("scaling", "Time per iteration as attributes are added", cells, run)
+EXPERIMENT = Experiment("scaling", "Time per iteration as attributes are added", cells, run, True)

@@ -36,11 +36,10 @@ class Store:
             self.rows.append({"cell": key, **{name: _text(value) for name, value in row.items()}})
         self.write()
 
-    def keep(self, cells: Sequence[Mapping[str, Any]]) -> None:
-        """Let go of rows whose cells are no longer part of the experiment."""
+    def sort(self, cells: Sequence[Mapping[str, Any]]) -> None:
+        """Rows in the order of their cells, whatever order they came in; others stay, at the end."""
         known = {cell_key(cell): place for place, cell in enumerate(cells)}
-        kept = [row for row in self.rows if row["cell"] in known]
-        self.rows = sorted(kept, key=lambda row: known[row["cell"]])
+        self.rows.sort(key=lambda row: known.get(row["cell"], len(known)))
         self.write()
 
     def write(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
+import json
+import os
 import pkgutil
-import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,30 +16,114 @@ from pathlib import Path
 import pytest
 
 import juncture
+from pages_run import ROOT, blocks, commands, do_page, masked
 
-ROOT = Path(__file__).parents[2]
 MODULES = [m.name for m in pkgutil.walk_packages(juncture.__path__, "juncture.")]
+NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
+WRITTEN = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-
+# Every page with something to run, and words that it prints when that is done.
 PAGES = {
-    "README.md": ["junction tree", "Its largest clique is (x0, x1,"],
+    "README.md": ["sound: 3 events", "Its largest clique is (x0, x1,"],
+    "docs/quick-start.md": [
+        "NOT PUBLIC",
+        "Written by a person",
+        "NOT PRIVATE",
+        "wrote people.html",
+    ],
+    "docs/how-to/release-a-table.md": ["The ledger can pay", "error: `cost` must leave", "people"],
+    "docs/how-to/join-noisy-tables.md": ["does not fit its own noise", "wrote joined.jct"],
+    "docs/how-to/build-a-mechanism.md": ["spent 1.0", "exponential mechanism"],
+    "docs/how-to/count-in-duckdb.md": ["people", "spent 0.5"],
+    "docs/how-to/count-on-spark.md": ["spent 0.5"],
+    "docs/how-it-works.md": ["closest possible", "none is below"],
+    "docs/guarantee.md": ["at most 73.1%", "epsilon 3"],
+    "docs/estimation.md": ["junction tree", "Its largest clique is (x0, x1,"],
     "docs/inference.md": ["(2, 2, 2, 2)", "mean_wealth"],
     "docs/private-side.md": ["within the budget of epsilon 1", "every count of age, work"],
     "docs/mechanisms.md": ["hdmm, local", "hdmm, model", "mwem", "privbayes", "dual query"],
 }
+NEEDS_JAVA = {"docs/how-to/count-on-spark.md"}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_snippets_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The Python blocks of a page run in order, and print what the text promises."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)
-    printed = capsys.readouterr().out
-    assert blocks
+def test_snippets_run(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a page tells its reader to do works in order, and prints what the text promises."""
+    if page in NEEDS_JAVA:
+        pytest.importorskip("pyspark.sql")
+        if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+            pytest.skip("Spark needs Java 17 or later, and this machine has none")
+    monkeypatch.chdir(tmp_path)
+    printed = do_page((ROOT / page).read_text(), tmp_path, lambda: "".join(capsys.readouterr()))
     for words in PAGES[page]:
         assert words in printed
+
+
+def test_every_page_with_something_to_run_is_run() -> None:
+    """A page that shows Python or a command line is in the list above, and no other is."""
+    showing = {
+        str(page.relative_to(ROOT))
+        for page in WRITTEN
+        if any(block.kind in ("python", "console") for block in blocks(page.read_text()))
+    }
+    assert showing == set(PAGES)
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_no_command_escapes_the_runner(page: Path) -> None:
+    """Commands of ours stand in console blocks, with a prompt, and nothing else does."""
+    for block in blocks(page.read_text()):
+        if block.kind == "console":
+            assert block.text.startswith("$ juncture ")
+            assert all(words[0] == "juncture" for words, _ in commands(block.text))
+        elif page.name != "command-line.md":
+            assert not any(
+                line.startswith(("$ ", "juncture ")) for line in block.text.splitlines()
+            ), block.text
+
+
+def test_what_is_shown_is_held_against_what_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line that a command does not print is noticed; other numbers are not."""
+    page = "```console\n$ juncture --version\njuncture {}\n```\n"
+
+    def printed() -> str:
+        return "".join(capsys.readouterr())
+
+    do_page(page.format("7.1.20"), tmp_path, printed)
+    with pytest.raises(AssertionError, match="is not what"):
+        do_page(page.format("version one"), tmp_path, printed)
+    with pytest.raises(AssertionError, match="ended with 2"):
+        do_page("```console\n$ juncture nonsense\n```\n", tmp_path, printed)
+    assert masked("  a  -3.5e-07 ------ 1,234 (0, 5)") == "a # -- # (#, #)"
+
+
+def test_the_notebook_runs() -> None:
+    """The cells of the notebook run in order, and what each ends with can be shown."""
+    notebook = json.loads(NOTEBOOK.read_text())
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    names: dict[str, object] = {}
+    shown = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            shown.append(_last_value("".join(cell["source"]), names))
+    html = [value._repr_html_() for value in shown if hasattr(value, "_repr_html_")]
+    assert len(html) >= 3
+    assert all("<" in each for each in html)
+
+
+def _last_value(source: str, names: dict[str, object]) -> object:
+    """Run a cell as a notebook does: the value of its last line is what is shown."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec", dont_inherit=True), names)
+    if not isinstance(last, ast.Expr):
+        return None
+    return eval(compile(ast.Expression(last.value), "cell", "eval", dont_inherit=True), names)
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -1,0 +1,100 @@
+"""The experiments run from end to end on a small table, and take up where they stopped."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "experiments" / "reproduce.py"
+
+
+def reproduce(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user would."""
+    command = [sys.executable, str(SCRIPT), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole quick run."""
+    out = tmp_path_factory.mktemp("reproduced")
+    done = reproduce("--quick", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    return out
+
+
+def rows(out: Path, name: str) -> list[dict[str, str]]:
+    """The kept rows of an experiment."""
+    with (out / "results" / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_experiment_leaves_results_plots_and_its_part_of_the_page(quick: Path) -> None:
+    """Nothing is missing, and every picture that the page shows exists."""
+    names = {path.stem for path in (quick / "results").iterdir()}
+    assert names == {"data_sets", "grid", "sweep", "scaling", "losses", "stopping"}
+    page = (quick / "RESULTS.md").read_text()
+    for part in ("data_sets", "grid", "sweep", "scaling", "losses", "stopping"):
+        assert f"(`{part}`)" in page
+    plots = {path.name for path in (quick / "plots").iterdir()}
+    shown = {f"{n}.svg" for n in ("grid", "sweep", "scaling", "losses", "stopping")}
+    assert shown <= plots
+    assert {name.replace(".svg", ".png") for name in shown} <= plots
+    assert all(f"(plots/{name})" in page for name in shown)
+    assert "nan" not in page
+    assert "PICTURE" not in page
+
+
+def test_models_beat_the_originals_and_no_data(quick: Path) -> None:
+    """On the small table too, at equal budgets."""
+    found = {
+        (row["mechanism"], row["form"]): float(row["error"])
+        for row in rows(quick, "grid")
+        if row["setting"] in ("ours", "no data")
+    }
+    nothing = found["none", "uniform"]
+    for mechanism in ("PrivBayes", "DualQuery", "HDMM"):
+        assert found[mechanism, "model"] < found[mechanism, "original"] < nothing
+
+
+def test_what_was_run_is_not_run_again(quick: Path) -> None:
+    """Only a cell whose rows were lost is run anew, and comes out the same."""
+    kept = quick / "results" / "stopping.csv"
+    before = rows(quick, "stopping")
+    lines = kept.read_text().splitlines(keepends=True)
+    kept.write_text("".join(lines[:-1]))
+    grid = (quick / "results" / "grid.csv").stat().st_mtime_ns
+    done = reproduce("stopping", "--quick", "--out", quick)
+    assert done.returncode == 0, done.stderr
+    assert (quick / "results" / "grid.csv").stat().st_mtime_ns == grid
+    after = rows(quick, "stopping")
+    assert [row["cell"] for row in after] == [row["cell"] for row in before]
+    assert [row["error"] for row in after] == [row["error"] for row in before]
+
+
+def test_wrong_names_and_places_are_refused(tmp_path: Path) -> None:
+    """Before anything is run."""
+    unknown = reproduce("gird", "--quick", "--out", tmp_path)
+    assert unknown.returncode == 2
+    assert "unknown experiment gird" in unknown.stderr
+    mixed = reproduce("--quick")
+    assert mixed.returncode == 2
+    assert "--out FOLDER" in mixed.stderr
+
+
+def test_the_page_is_what_the_kept_results_say(tmp_path: Path) -> None:
+    """The page in the repository comes from the results in the repository, to the letter."""
+    (tmp_path / "results").mkdir()
+    kept = ROOT / "experiments" / "results"
+    for path in kept.iterdir():
+        (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
+    done = reproduce("--page-only", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    ours = (ROOT / "experiments" / "RESULTS.md").read_text()
+    assert (tmp_path / "RESULTS.md").read_text() == ours

@@ -1,0 +1,248 @@
+"""Write docs/reference.md: public names with their signatures and what they are for.
+
+It reads the names of `juncture` and of the modules listed here. Run it after changing one of them;
+a test compares the page with what it would be.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import juncture
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference.md"
+WIDTH = 96
+_INTRODUCTION = """\
+# Public names
+
+Made from the docstrings by `tools/build_reference.py`: change those, not this page.
+
+The names of the first eight parts are imported from `juncture` itself, as in
+`from juncture import Domain`; those after them from the module that their heading names. The full
+docstring of each name, which also proves what a mechanism costs, is shown by `help(...)`.
+"""
+GROUPS = {
+    "Domains and tables": ("Domain", "Factor", "Layout", "Codebook", "Coding"),
+    "Queries": (
+        "Identity", "Total", "Point", "Subset", "Range", "Prefix", "AllRanges", "Buckets", "Mean",
+        "Moments", "Matrix", "Kron", "Stack", "Scaled",
+    ),
+    "From measurements to a model": ("Measurement", "estimate", "Estimate", "Status", "Model"),
+    "Releases": ("Release", "load"),
+    "Schemas": ("Schema", "read_schema", "Categorical", "Boolean", "Integer", "Number", "Date"),
+    "Solvers": (
+        "Accelerated", "StopAtNoise", "Smoothed", "Proximal", "Relay", "MirrorDescent",
+        "DualAveraging", "InteriorGradient", "Direct",
+    ),
+    "The engine": ("Plan", "Propagation"),
+    "Errors": (
+        "JunctureError", "InvalidInput", "UnknownAttribute", "ModelTooLarge", "ImpossibleModel",
+        "BudgetExceeded", "NotPublic", "UnreadableFile",
+    ),
+}  # fmt: skip
+"""The names of `juncture` by what they are for."""
+# Members of these groups all have the methods of their family, which few people call.
+_FAMILIES = frozenset({"Queries", "Solvers"})
+MODULES = {
+    "Mechanisms": (
+        "workload",
+        "mechanisms.hdmm",
+        "mechanisms.mwem",
+        "mechanisms.privbayes",
+        "mechanisms.dual_query",
+        "mechanisms.outcome",
+        "forecast",
+    ),
+    "The private side": (
+        "data.source",
+        "data.duck",
+        "data.spark",
+        "data.samples",
+        "privacy.accounting",
+        "privacy.ledger",
+        "privacy.request",
+        "privacy.curator",
+        "privacy.simulated",
+    ),
+    "For people": (
+        "report",
+        "noisy_tables",
+        "decoded_file",
+        "comparison",
+        "misfit",
+        "progress",
+    ),
+}
+# What is public in a module but is a type or a helper of its own.
+_ASIDE = frozenset({"ArrowTable", "Mechanism", "mechanism_for"})
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE}")
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_INTRODUCTION]
+    for title, names in GROUPS.items():
+        parts.append(f"## {title}\n")
+        brief = title in _FAMILIES
+        parts += [entry(name, getattr(juncture, name), brief=brief) for name in names]
+    for title, names in MODULES.items():
+        parts.append(f"## {title}\n")
+        for name in names:
+            parts += _module(import_module(f"juncture.{name}"))
+    return "\n".join(parts)
+
+
+def _module(module: ModuleType) -> Iterator[str]:
+    yield f"### {module.__name__}\n\n{_first_line(module)}\n"
+    for name, value in own_names(module).items():
+        yield entry(name, value, level=4)
+
+
+def own_names(module: ModuleType) -> dict[str, Any]:
+    """The public classes and functions that a module defines, as they stand in it."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and name not in _ASIDE
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__ == module.__name__
+    }
+
+
+def entry(name: str, value: Any, level: int = 3, *, brief: bool = False) -> str:  # noqa: ANN401
+    """A name: its signature, its first sentence, and its members."""
+    heading = f"{'#' * level} {name}\n"
+    signature = "" if _is_plain(value) else f"\n```text\n{signature_of(name, value)}\n```\n"
+    listed = "".join(f"- {line}\n" for line in ([] if brief else _members(value)))
+    return f"{heading}{signature}\n{_first_line(value)}\n" + (f"\n{listed}" if listed else "")
+
+
+def _is_plain(value: Any) -> bool:  # noqa: ANN401
+    """Whether nobody calls it: an error, a choice, a protocol."""
+    if not inspect.isclass(value):
+        return False
+    return issubclass(value, Exception | Enum) or bool(getattr(value, "_is_protocol", False))
+
+
+def signature_of(name: str, value: Any) -> str:  # noqa: ANN401
+    """How it is called, broken into lines where it is long."""
+    signature = inspect.signature(value)
+    shown = list(_parameters(value, signature))
+    gives = "" if inspect.isclass(value) else f" -> {_type(signature.return_annotation)}"
+    line = f"{name}({', '.join(shown)}){gives}"
+    if len(line) <= WIDTH:
+        return line
+    inside = textwrap.indent(",\n".join(shown), "    ")
+    return f"{name}(\n{inside},\n){gives}"
+
+
+def _parameters(value: Any, signature: inspect.Signature) -> Iterator[str]:  # noqa: ANN401
+    made = _made_defaults(value)
+    named_only = False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not named_only:
+            named_only = True
+            yield "*"
+        text = f"{_stars(parameter)}{parameter.name}: {_type(parameter.annotation)}"
+        if parameter.default is not parameter.empty:
+            text += f" = {made.get(parameter.name) or _default(parameter.default)}"
+        yield text
+
+
+def _stars(parameter: inspect.Parameter) -> str:
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return "*"
+    return "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+
+
+def _made_defaults(value: Any) -> dict[str, str]:  # noqa: ANN401
+    """Defaults of a dataclass that are made anew each time."""
+    if not (inspect.isclass(value) and is_dataclass(value)):
+        return {}
+    factories = {field.name: field.default_factory for field in fields(value)}
+    return {n: _made(f) for n, f in factories.items() if f is not MISSING}
+
+
+def _made(factory: Any) -> str:  # noqa: ANN401
+    return "..." if factory.__name__ == "<lambda>" else f"{factory.__name__}()"
+
+
+def _type(annotation: Any) -> str:  # noqa: ANN401
+    if annotation is inspect.Parameter.empty:
+        return "None"
+    if isinstance(annotation, str):
+        return annotation
+    return str(getattr(annotation, "__name__", annotation))
+
+
+def _default(value: Any) -> str:  # noqa: ANN401
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if inspect.isfunction(value):
+        return value.__name__
+    return repr(value)
+
+
+def _members(value: Any) -> Iterator[str]:  # noqa: ANN401
+    """The public methods and properties of a class, or the members of a choice."""
+    if not inspect.isclass(value):
+        return
+    if issubclass(value, Enum):
+        yield from (f"`{member.name}`" for member in value)
+        return
+    for name, member in _inherited(value).items():
+        is_value = isinstance(member, property) or _is_cached(member)
+        called = "" if is_value else f"({', '.join(_argument_names(_plain(member)))})"
+        yield f"`{name}{called}`: {_first_line(_plain(member))}"
+
+
+def _argument_names(function: Any) -> Iterator[str]:  # noqa: ANN401
+    """What a method is given, itself left out; a default shows that it may be left out too."""
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        optional = parameter.default is not parameter.empty
+        yield f"{_stars(parameter)}{parameter.name}{'=...' if optional else ''}"
+
+
+def _inherited(cls: type) -> dict[str, Any]:
+    """What a class and its ancestors of ours define, ancestors first."""
+    found: dict[str, Any] = {}
+    for each in reversed(cls.__mro__):
+        if not each.__module__.startswith("juncture."):
+            continue
+        for name, member in vars(each).items():
+            is_shown = callable(_plain(member)) or isinstance(member, property)
+            if is_shown and not name.startswith("_") and getattr(_plain(member), "__doc__", None):
+                found[name] = member
+    return found
+
+
+def _is_cached(member: Any) -> bool:  # noqa: ANN401
+    return hasattr(member, "attrname")
+
+
+def _plain(member: Any) -> Any:  # noqa: ANN401
+    """The function behind a class method or a cached property."""
+    return getattr(member, "__func__", getattr(member, "func", member))
+
+
+def _first_line(value: Any) -> str:  # noqa: ANN401
+    """The first line of a docstring."""
+    return (inspect.getdoc(value) or "").splitlines()[0]
+
+
+if __name__ == "__main__":
+    main()
