@@ -19,6 +19,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from queue import Queue
+from typing import Any
 
 from catalogue import EXPERIMENTS
 from context import Cell, Context, Experiment, Rows
@@ -73,7 +75,11 @@ def complete(experiment: Experiment, context: Context, out: Path, jobs: int) -> 
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         bar = bars.add_task(experiment.title, total=len(missing))
         with ThreadPoolExecutor(1 if experiment.alone else jobs) as pool:
-            going = {pool.submit(ran, experiment, cell, context): cell for cell in missing}
+            free = Queue[int]()
+            for place in range(jobs):
+                free.put(place)
+            shared = None if experiment.alone or jobs == 1 else free
+            going = {pool.submit(ran, experiment, cell, context, shared): cell for cell in missing}
             try:
                 for done in as_completed(going):
                     store.add(going[done], done.result())
@@ -84,17 +90,29 @@ def complete(experiment: Experiment, context: Context, out: Path, jobs: int) -> 
     store.sort(experiment.cells(context))
 
 
-def ran(experiment: Experiment, cell: Cell, context: Context) -> Rows:
-    """A cell's rows, from a process of its own, so that its memory is its own."""
-    request = {
+def ran(
+    experiment: Experiment, cell: Cell, context: Context, free: Queue[int] | None = None
+) -> Rows:
+    """A cell's rows, from a process of its own, so that its memory is its own.
+
+    Cells that run side by side have a processor each: threads that wait for each other across
+    processes would make all of them slow.
+    """
+    request: dict[str, Any] = {
         "experiment": experiment.name,
         "cell": cell,
         "folder": str(context.folder) if context.folder else None,
         "quick": context.quick,
         "peer_python": str(context.peer_python) if context.peer_python else None,
     }
+    place = free.get() if free else None
+    request["processor"] = place
     command = [sys.executable, str(HERE / "run_cell.py"), json.dumps(request)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    finally:
+        if free and place is not None:
+            free.put(place)
     if done.returncode != 0:
         raise SystemExit(f"the cell {cell} of {experiment.name} failed: see above")
     rows: Rows = json.loads(done.stdout.splitlines()[-1])

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import warnings
 from pathlib import Path
 
-from catalogue import EXPERIMENTS
-from context import Context
-
 
 def main() -> None:
     """Read what to run from the command line; the last line of output is the answer."""
     request = json.loads(sys.argv[1])
+    if request["processor"] is not None and hasattr(os, "sched_setaffinity"):
+        mine = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {mine[request["processor"] % len(mine)]})
+    # Imported only now, when the libraries see how many processors they may use.
+    from catalogue import EXPERIMENTS  # noqa: PLC0415
+    from context import Context  # noqa: PLC0415
+
     context = Context(
         folder=Path(request["folder"]) if request["folder"] else None,
         quick=request["quick"],

@@ -82,4 +82,4 @@ def fitted(
 
 def to_the_end(data: DataSet, measurements: list[Measurement]) -> Estimate:
     """Fitted until further steps change the error in its fourth digit at most."""
-    return fitted(data, measurements, Accelerated(), tolerance=1e-5, max_steps=2000)
+    return fitted(data, measurements, Accelerated(), tolerance=1e-4, max_steps=1000)

@@ -21,9 +21,16 @@ def together(run: Callable[[Part], Result], parts: Sequence[Part]) -> list[Resul
     return [run(parts[0]), *(other.result() for other in others)]
 
 
+def processors() -> int:
+    """How many this process may use, which may be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def spans(n: int, worth: int) -> list[tuple[int, int]]:
     """A range in as many parts as there are processors, if each part is worth a thread."""
-    n_parts = max(1, min(os.cpu_count() or 1, n // worth))
+    n_parts = max(1, min(processors(), n // worth))
     ends = [n * part // n_parts for part in range(n_parts + 1)]
     return list(pairwise(ends))
 

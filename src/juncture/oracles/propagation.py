@@ -9,7 +9,6 @@ of every measured table; no division is needed, hence structural zeros need no s
 from __future__ import annotations
 
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from juncture.oracles.opcodes import DONE, IMPOSSIBLE, NEEDS_LOGARITHMS
 from juncture.oracles.program import Span, lower
 from juncture.oracles.reference import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, checked_call
 from juncture.plan import Plan
-from juncture.threads import together
+from juncture.threads import processors, together
 
 # Below this many operations, waking a second thread costs more than it saves.
 _WORTH_THREADS = 2_000_000
@@ -121,7 +120,7 @@ def _counted(array: NDArray[Any]) -> tuple[Any, int]:
 
 def _thread_count(plan: Plan, threads: int | None) -> int:
     if threads is None:
-        return (os.cpu_count() or 1) if plan.operations >= _WORTH_THREADS else 1
+        return processors() if plan.operations >= _WORTH_THREADS else 1
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
         raise InvalidInput(
             f"`threads` must be a positive integer; got {threads!r}. "
