@@ -37,7 +37,7 @@ class Store:
         self.write()
 
     def sort(self, cells: Sequence[Mapping[str, Any]]) -> None:
-        """Rows in the order of their cells, whatever order they came in; others stay, at the end."""
+        """Rows in the order of their cells, whatever order they came in; others come last."""
         known = {cell_key(cell): place for place, cell in enumerate(cells)}
         self.rows.sort(key=lambda row: known.get(row["cell"], len(known)))
         self.write()
