@@ -20,7 +20,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup  ## A short tour on a table that ships with the package.
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/juncture demo --force
 
 test: lint  ## Lint, types and all tests.
 	$(BIN)/python -m pytest
@@ -29,7 +29,7 @@ lint: setup  ## Style and strict types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy tests bench examples experiments tools
+	$(BIN)/mypy tests bench experiments tools
 
 format: setup  ## Rewrite the sources in the project's style.
 	$(BIN)/ruff format .

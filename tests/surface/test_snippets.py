@@ -6,8 +6,6 @@ import doctest
 import importlib
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,12 +41,3 @@ def test_snippets_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_docstring_examples_hold(module: str) -> None:
     """The examples in docstrings give the results they show."""
     assert doctest.testmod(importlib.import_module(module)).failed == 0
-
-
-def test_demo_runs() -> None:
-    """The demo ends well and shows the plan and the model."""
-    command = [sys.executable, str(ROOT / "examples" / "demo.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "junction tree" in done.stdout
-    assert "synthetic records" in done.stdout
-    assert "certified" in done.stdout

@@ -78,7 +78,7 @@ def say_rows(columns: Sequence[str], rows: Rows, form: Format = Format.TABLE) ->
 def table(columns: Sequence[str], rows: Rows) -> str:
     """Aligned columns: numbers to the right, words to the left."""
     values = [[row[i] for row in rows] for i in range(len(columns))]
-    right = [all(isinstance(value, int | float) for value in column) for column in values]
+    right = [all(isinstance(value, int | float | None) for value in column) for column in values]
     shown = [_shown(column) for column in values]
     widths = [max(map(len, [n, *cells])) for n, cells in zip(columns, shown, strict=True)]
     lines = [list(columns), ["-" * width for width in widths], *zip(*shown, strict=True)]

@@ -5,6 +5,7 @@ The commands are imported inside, so that Ctrl-C is caught from the first moment
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -37,6 +38,7 @@ def run(arguments: Sequence[str]) -> int:
         warnings.simplefilter("once", UserWarning)
         warnings.showwarning = lambda message, *_where, **_more: note(f"warning: {message}")
         try:
+            _tell_of_compiling()
             from juncture.cli.app import PROGRAM, app
 
             code = app(given, prog_name=PROGRAM, standalone_mode=False)
@@ -48,6 +50,16 @@ def run(arguments: Sequence[str]) -> int:
             error("interrupted. Nothing is half written.")
             code = ExitCode.INTERRUPTED
     return int(code)
+
+
+def _tell_of_compiling() -> None:
+    """Whoever watches the first command on a machine should know what it waits for."""
+    log = logging.getLogger("juncture.machine_code")
+    if sys.stderr.isatty() and not log.handlers:
+        teller = logging.StreamHandler(sys.stderr)
+        teller.setFormatter(logging.Formatter("%(message)s: half a minute or less ..."))
+        log.addHandler(teller)
+        log.setLevel(logging.INFO)
 
 
 def _ended(problem: BaseException, *, debug: bool) -> int:

@@ -38,7 +38,6 @@ from juncture.errors import NotPublic
 
 if TYPE_CHECKING:
     from juncture.forecast import Mechanism
-    from juncture.mechanisms.outcome import Outcome
     from juncture.privacy.accounting import Budget, Neighbours
     from juncture.privacy.ledger import Ledger
     from juncture.release import Release
@@ -168,7 +167,7 @@ def _released(order: _Order) -> tuple[Release, Ledger]:
     ledger.refuse_beyond(ahead.costs)
     with _told_of_spending(ledger), watching() as watch:
         outcome = order.mechanism.run(Curator(source, ledger), order.workload, watch=watch)
-        made = _made(order, outcome, ledger)
+        made = outcome.described_release(str(order.name), order.workload, ledger, order.schema)
         made.save(order.out)
     return made, ledger
 
@@ -202,26 +201,6 @@ def _told_of_spending(ledger: Ledger) -> Iterator[None]:
                 f"{ledger.spent:.4g} of {ledger.budget} spent, and that stays so."
             )
         raise
-
-
-def _made(order: _Order, outcome: Outcome, ledger: Ledger) -> Release:
-    from juncture.release import Release
-
-    made = outcome.release()
-    about = {
-        "mechanism": str(order.name),
-        "workload": [", ".join(clique) for clique in order.workload.cliques],
-        "budget": str(ledger.budget),
-        "spent": ledger.spent,
-        "neighbours": str(ledger.neighbours),
-    }
-    return Release(
-        model=made.model,
-        measurements=made.measurements,
-        statistics={**made.statistics, **about},
-        ledger=ledger.events,
-        schema=order.schema,
-    )
 
 
 def _summary(order: _Order, made: Release, ledger: Ledger) -> dict[str, object]:
