@@ -301,3 +301,23 @@ def test_version_and_help() -> None:
             shown = runner.invoke(app, [*words, "--help"])
             assert shown.exit_code == 0
             assert f"juncture {' '.join(words)}" in shown.output.split("Example", 1)[1]
+
+
+def test_columns_of_one_name_are_all_in_the_json(table: Table, said: Said) -> None:
+    """A question that asks for the same thing twice gets both answers, under names that differ."""
+    sql = 'SELECT COUNT(*), AVG(age), COUNT(*), 1 AS "COUNT(*) (2)" FROM t'
+    (row,) = json.loads(said("query", table.folder / "people.jct", sql, "--json"))
+    assert list(row) == ["COUNT(*)", "AVG(age)", "COUNT(*) (3)", "COUNT(*) (2)"]
+    assert row["COUNT(*)"] == row["COUNT(*) (3)"] > row["COUNT(*) (2)"]
+
+
+def test_a_draft_says_what_it_leaves_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Columns of free text are named, so that nobody believes them released."""
+    data = tmp_path / "free.csv"
+    data.write_text("name,age\n" + "".join(f"person {n},{n % 50}\n" for n in range(500)))
+    assert run(["schema", "draft", str(data)]) == 0
+    out, beside = capsys.readouterr()
+    assert "name" not in out
+    assert "left out (free text, or no values): name\n" in beside

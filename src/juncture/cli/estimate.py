@@ -91,7 +91,9 @@ def estimate(
     from juncture.release import Release
     from juncture.solvers.stop_at_noise import StopAtNoise
 
-    refuse_existing(out, force=force)
+    refuse_existing(
+        out, force=force, read=[*files, *(p for p in (schema, domain) if p is not None)]
+    )
     known, reading = _reading(schema, domain, stddev, noise)
     for file in files:
         require_file(file, "FILES")

@@ -22,6 +22,8 @@ from juncture.errors import BudgetExceeded, JunctureError
 
 # For so long after Ctrl-C another one does not disturb the cleaning up.
 _CLEANING_SECONDS = 1.0
+# The exit code that shells report for a process that was asked to end.
+_TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> None:
@@ -135,12 +137,17 @@ def _interrupts() -> Iterator[list[float]]:
         seen.append(time.monotonic())
         raise KeyboardInterrupt
 
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(_TERMINATED)  # as Ctrl-C: whoever is writing cleans up
+
     before, hook = signal.signal(signal.SIGINT, remember), sys.unraisablehook
+    earlier = signal.signal(signal.SIGTERM, end)
     sys.unraisablehook = _unless_interrupted(hook)
     try:
         yield seen
     finally:
         sys.unraisablehook = hook
+        signal.signal(signal.SIGTERM, earlier)
         signal.signal(signal.SIGINT, before)
 
 

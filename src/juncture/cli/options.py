@@ -91,10 +91,15 @@ Cliques = Annotated[
 ]
 Triples = Annotated[
     int | None,
-    typer.Option("--triples", metavar="N", help="Ask for N sets of three columns, at random."),
+    typer.Option(
+        "--triples", metavar="N", min=1, help="Ask for N sets of three columns, at random."
+    ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="NUMBER", help="Which random sets --triples takes.")
+    int,
+    typer.Option(
+        "--seed", metavar="NUMBER", min=0, max=2**32 - 1, help="Which random sets --triples takes."
+    ),
 ]
 NeighboursOption = Annotated[
     NeighbourName | None,

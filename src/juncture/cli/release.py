@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from juncture.cli.bars import watching
-from juncture.cli.console import note, refuse_existing, require_file, say, say_json
+from juncture.cli.console import note, refuse_existing, refuse_same, require_file, say, say_json
 from juncture.cli.options import (
     Asked,
     Cliques,
@@ -107,7 +107,8 @@ def release(
       juncture release people.parquet --schema people.toml --epsilon 1 --delta 1e-9 \\
           --mechanism mwem --triples 15 --out people.jct --ledger people.ledger
     """
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, read=[data, schema, ledger])
+    refuse_same("--ledger", ledger, [data, schema])
     order = _order(
         data, schema, Asked(marginals, cliques, triples, seed), mechanism,
         budget_of(epsilon, delta, rho), neighbours, ledger, out,
@@ -133,7 +134,7 @@ def _order(
     from juncture.plan import Plan
     from juncture.schema_text import read_schema
 
-    require_file(data, "DATA")
+    require_file(data, "DATA", or_folder=True)
     require_file(schema, "--schema")
     found = read_schema(schema)
     _refuse_draft(found, schema)
