@@ -129,7 +129,8 @@ def test_a_request_to_end_leaves_nothing_behind(table: Table) -> None:
     out = table.folder / "records.csv"
     words = ["sample", str(table.folder / "x.jct"), "--out", str(out), "--records", str(10**12)]
     process = subprocess.Popen([*COMMAND, *words], stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: any(table.folder.glob(".records.csv.*")), process)
+    written = lambda: any(p.stat().st_size > 0 for p in table.folder.glob(".records.csv.*"))  # noqa: E731
+    wait_until(written, process)
     process.send_signal(signal.SIGTERM)
     _, beside = process.communicate(timeout=60)
     assert process.returncode == 143
@@ -150,6 +151,21 @@ def test_the_first_command_says_that_it_compiles(table: Table, tmp_path: Path) -
         ["query", str(table.folder / "x.jct"), "--marginal", "sex"], environment
     )
     assert "compiling" not in again
+
+
+def test_ctrl_c_is_how_exploring_ends_well(table: Table) -> None:
+    """The explorer ends with exit code 0 and without an error when its page is served."""
+    assert run(release(table, "--epsilon", "1", "--marginals", "1")) == 0
+    words = ["explore", str(table.folder / "x.jct"), "--port", "0"]
+    with subprocess.Popen(
+        [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "Ctrl-C" in line)
+        time.sleep(0.5)  # the address is printed just before the server begins
+        process.send_signal(signal.SIGINT)
+        out, beside = process.communicate(timeout=60)
+    assert (process.returncode, out, beside) == (0, "Ended.\n", "")
 
 
 def test_a_reader_that_has_had_enough(table: Table) -> None:
