@@ -72,7 +72,7 @@ def say_rows(columns: Sequence[str], rows: Rows, form: Format = Format.TABLE) ->
         case Format.CSV:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             writer.writerow(columns)
-            writer.writerows(["" if v is None else v for v in row] for row in rows)
+            writer.writerows([_csv_cell(value) for value in row] for row in rows)
         case Format.TABLE:
             say(table(columns, rows))
 
@@ -91,7 +91,7 @@ def distinct(names: Sequence[str]) -> list[str]:
 def table(columns: Sequence[str], rows: Rows) -> str:
     """Aligned columns: numbers to the right, words to the left."""
     values = [[row[i] for row in rows] for i in range(len(columns))]
-    right = [all(isinstance(value, int | float | None) for value in column) for column in values]
+    right = [all(map(_to_the_right, column)) for column in values]
     shown = [_shown(column) for column in values]
     widths = [max(map(len, [n, *cells])) for n, cells in zip(columns, shown, strict=True)]
     lines = [list(columns), ["-" * width for width in widths], *zip(*shown, strict=True)]
@@ -163,6 +163,17 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
     return "  ".join(parts).rstrip()
 
 
+def _to_the_right(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _csv_cell(value: object) -> object:
+    """A value as CSV files have it; truth values as SQL and the records' files write them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else value
+
+
 def _shown(column: Sequence[object]) -> list[str]:
     """A column in words, its fractions with as many digits as its largest number needs."""
     numbers = [v for v in column if isinstance(v, float) and math.isfinite(v)]
@@ -172,7 +183,7 @@ def _shown(column: Sequence[object]) -> list[str]:
         if value is None
         else form.format(value)
         if isinstance(value, float) and math.isfinite(value)
-        else str(value)
+        else str(_csv_cell(value))
         for value in column
     ]
 

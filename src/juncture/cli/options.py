@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import Misused, require_file
+from juncture.cli.console import Misused, note, require_file
 from juncture.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from juncture.privacy.accounting import Budget, Neighbours
     from juncture.privacy.ledger import Ledger
     from juncture.workload import Workload
+
+
+# Beyond this epsilon or rho, an outcome tells almost anything about anybody.
+_HARDLY_ANY = 50.0
 
 
 class MechanismName(StrEnum):
@@ -168,7 +172,10 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
         raise Misused(
             "`--epsilon` or `--rho` must be given. Say what may be spent, such as --epsilon 1."
         )
-    return Budget(epsilon=epsilon, delta=delta, rho=rho)
+    budget = Budget(epsilon=epsilon, delta=delta, rho=rho)
+    if max(epsilon or 0.0, rho or 0.0) > _HARDLY_ANY:
+        note(f"warning: {budget} protects hardly anybody. 0.1 to 10 is usual.")
+    return budget
 
 
 def opened(path: Path, what: str = "--ledger") -> Ledger:
