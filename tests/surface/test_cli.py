@@ -348,3 +348,10 @@ def test_a_budget_that_protects_nobody_is_called_so(
     """An absurdly large budget is allowed, with a warning beside the answer."""
     assert run(["plan", "--schema", str(table.schema), *price]) == 0
     assert ("protects hardly anybody" in capsys.readouterr().err) is warned
+
+
+def test_a_table_of_one_column_needs_no_options(tmp_path: Path, said: Said) -> None:
+    """Where there is no pair, the column alone is asked for."""
+    alone = SCHEMA.split("[columns.sex]", maxsplit=1)[0]
+    made = write_table(tmp_path, schema=alone)
+    assert "1 clique," in said(*release_of(made, "a.jct", "a.ledger", "--epsilon", "1"))

@@ -141,7 +141,7 @@ class Asked:
             return Workload.of_marginals(domain, cliques_of(self.cliques, domain))
         if self.triples is not None:
             return Workload.random_marginals(domain, self.triples, 3, seed=self.seed)
-        columns = 2 if self.marginals is None else self.marginals
+        columns = min(2, len(domain)) if self.marginals is None else self.marginals
         if not 1 <= columns <= len(domain):
             raise InvalidInput(
                 f"`--marginals` must be between 1 and the {len(domain)} columns; got {columns}. "

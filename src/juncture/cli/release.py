@@ -218,7 +218,8 @@ def _summary(order: _Order, made: Release, ledger: Ledger) -> dict[str, object]:
 
 def _describe(order: _Order, made: Release, ledger: Ledger) -> None:
     say(f"wrote {order.out}")
-    say(f"  model     {len(made.model.cliques)} cliques, about {made.model.total:,.0f} records")
+    many = "clique" if len(made.model.cliques) == 1 else "cliques"
+    say(f"  model     {len(made.model.cliques)} {many}, about {made.model.total:,.0f} records")
     if "loss" in made.statistics:
         say(f"  fit       {made.statistics['oracle_calls']} steps")
     say(f"  ledger    {order.ledger}: {ledger.spent:.4g} of {ledger.budget} spent")
