@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -83,6 +84,19 @@ def test_words_for_codes(run: Run) -> None:
     assert 47_000 < len(lines) < 51_000
     answer = load(run.folder / "adult.jct").model.sql("SELECT sex, COUNT(*) FROM t GROUP BY sex")
     assert [row[0] for row in answer.rows] == ["Female", "Male"]
+
+
+def test_what_to_do_next_can_be_done(run: Run) -> None:
+    """Every command that the demo proposes about its own files ends well."""
+    lines = [line.strip() for line in run.printed.stdout.splitlines()]
+    proposed = [shlex.split(line) for line in lines if line.startswith("juncture ")]
+    assert {words[1] for words in proposed} == {"explore", "query", "report", "ledger", "plan"}
+    for words in proposed:
+        if words[1] != "explore":  # which goes on until it is ended
+            command = [*COMMAND[:-1], *words[1:]]
+            place = run.folder.parent
+            done = subprocess.run(command, capture_output=True, text=True, cwd=place, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_existing_folder_is_refused(run: Run) -> None:

@@ -210,7 +210,7 @@ def _files(stage: Stage, tour: Demo, seconds: float) -> None:
         f'juncture query {files.release} "SELECT race, COUNT(*) FROM t GROUP BY race"\n'
         f"juncture report {files.release} --out another.html\n"
         f"juncture ledger show {files.ledger}\n"
-        f"juncture plan --schema {files.schema} --epsilon 0.1"
+        f"juncture plan --schema {files.schema} --epsilon 0.1 --marginals 1"
     )
     stage.gap()
     stage.text("A table of your own: juncture schema draft people.csv --out people.toml")
