@@ -20,7 +20,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup  ## A short tour on a table that ships with the package.
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/juncture demo --force
 
 docs: setup  ## The documentation as a site, in site/; needs no network.
 	@$(BIN)/python -m mkdocs build --strict --quiet
@@ -33,7 +33,7 @@ lint: setup  ## Style and strict types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy tests bench examples experiments tools
+	$(BIN)/mypy tests bench experiments tools
 
 format: setup  ## Rewrite the sources in the project's style.
 	$(BIN)/ruff format .

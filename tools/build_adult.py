@@ -8,9 +8,10 @@ first and the training part (32561 records) after it. To obtain it and rebuild::
     unzip dataprep-0.4.1-py3-none-any.whl dataprep/datasets/data/adult.csv
     python tools/build_adult.py dataprep/datasets/data/adult.csv
 
-The script needs numpy only. It writes ``codes.npz``, ``domain.json`` and ``ATTRIBUTION.md``
-into ``src/juncture/data/adult`` (or the folder given with ``--out``), and every run on the
-same raw file with the same compression library writes the same bytes.
+The script needs numpy only. It writes ``codes.npz``, ``domain.json``, ``schema.toml`` and
+``ATTRIBUTION.md`` into ``src/juncture/data/adult`` (or the folder given with ``--out``), and every
+run on the same raw file with the same compression library writes the same bytes. All four say the
+same about the codes: they come from one table, ``COLUMNS``.
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ class Integers:
         """Say in words how a value becomes a code."""
         return f"value minus {self.first}"
 
+    def toml(self) -> str:
+        """The column in a schema."""
+        return f'kind = "integer"\nlow = {self.first}\nhigh = {self.first + self.size - 1}\n'
+
 
 @dataclass(frozen=True)
 class Bins:
@@ -74,6 +79,12 @@ class Bins:
             f"k where the value is above {start} and at most {self.width} above it"
             f" (0 for the value {self.low})"
         )
+
+    def toml(self) -> str:
+        """The column in a schema, whose bins have their lower edge: values are whole numbers."""
+        starts = [self.low + self.width * k + 1 for k in range(1, self.size)]
+        edges = [self.low, *starts, self.low + self.width * self.size]
+        return f'kind = "number"\nedges = [{", ".join(map(str, edges))}]\n'
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,10 @@ class Categories:
     def describe(self) -> str:
         """Say in words how a value becomes a code."""
         return "position, counted from 0, in: " + ", ".join(f"`{name}`" for name in self.names)
+
+    def toml(self) -> str:
+        """The column in a schema."""
+        return f'kind = "categorical"\nvalues = {json.dumps(self.names)}\n'
 
 
 # The columns in the order of the raw file. Its last column, "class", is renamed.
@@ -161,6 +176,17 @@ part after it. A missing value, written `?`, is a category of its own.
 |---|---|---|
 """
 
+SCHEMA = """\
+# What the codes of the Adult data set stand for.
+#
+# Adult (also known as Census Income) is by Barry Becker and Ronny Kohavi, UCI Machine Learning
+# Repository, 1996, https://doi.org/10.24432/C5XW20, CC BY 4.0. The names of the categories are the
+# data set's own, spelling included; "?" is its sign for a missing value. ATTRIBUTION.md says what
+# was changed.
+format = "juncture schema"
+version = 1
+"""
+
 
 def read_raw(path: Path) -> list[list[str]]:
     """Read the records of the raw file, after checking that it is the expected file."""
@@ -201,12 +227,19 @@ def attribution() -> str:
     return ATTRIBUTION + "".join(lines)
 
 
+def schema() -> str:
+    """Give the schema of the columns, in TOML."""
+    parts = [f"\n[columns.{json.dumps(name)}]\n{c.toml()}" for name, c in COLUMNS.items()]
+    return SCHEMA + "".join(parts)
+
+
 def build(raw: Path, out: Path) -> None:
-    """Write the three files of the coded data set into a folder."""
+    """Write the four files of the coded data set into a folder."""
     domain = {name: coder.size for name, coder in COLUMNS.items()}
     files = {
         "codes.npz": pack({"codes": encode(read_raw(raw))}),
         "domain.json": (json.dumps(domain, indent=2) + "\n").encode("ascii"),
+        "schema.toml": schema().encode("ascii"),
         "ATTRIBUTION.md": attribution().encode("ascii"),
     }
     out.mkdir(parents=True, exist_ok=True)

@@ -32,6 +32,8 @@ Mechanism = HDMM | MWEM | PrivBayes | DualQuery
 Price = dict[str, float]
 # What the curator adds to the epsilon of every draw.
 _DRAW_SLACK = 1e-9
+# Noise beyond this drowns any table, and the samplers' integers would not hold more much longer.
+_MOST_NOISE = 1e8
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _known(n_records: int | None, neighbours: Neighbours) -> int:
 def _hdmm(mechanism: HDMM, workload: Workload, neighbours: Neighbours) -> Forecast:
     domain, strategy = workload.domain, mechanism.strategy(workload)
     requests = mechanism.requests(strategy)
-    stddevs = [noise_stddev(domain, request, neighbours) for request in requests]
+    stddevs = [_bearable(noise_stddev(domain, request, neighbours)) for request in requests]
     squared = strategy.expected_squared_errors(stddevs)
     found = []
     for task, error in zip(workload.tasks, squared, strict=True):
@@ -210,8 +212,19 @@ def _cell(neighbours: Neighbours, price: Price) -> float:
     """The standard deviation of the noise on a cell of a table with at least two."""
     replaced = neighbours is Neighbours.REPLACE
     if "epsilon" in price:
-        return math.sqrt(2.0) * laplace_scale(2.0 if replaced else 1.0, price["epsilon"])
-    return gaussian_stddev(math.sqrt(2.0) if replaced else 1.0, price["rho"])
+        laplace = laplace_scale(2.0 if replaced else 1.0, price["epsilon"])
+        return _bearable(math.sqrt(2.0) * laplace)
+    return _bearable(gaussian_stddev(math.sqrt(2.0) if replaced else 1.0, price["rho"]))
+
+
+def _bearable(stddev: float) -> float:
+    """Refuse, before anything is spent, what could not tell anything."""
+    if stddev > _MOST_NOISE:
+        raise InvalidInput(
+            f"`budget` must buy noise of a standard deviation below {_MOST_NOISE:g}; got "
+            f"{stddev:.3g}. Spend more, or ask for less."
+        )
+    return stddev
 
 
 def _worded(price: Price) -> str:

@@ -39,7 +39,7 @@ _SOURCES = (
 )
 _CHECKSUM_BYTES = 32
 _LOADING = threading.Lock()
-_LOG = logging.getLogger("juncture")
+_LOG = logging.getLogger(__name__)
 _MOST_KEPT = 8
 
 # A letter for the result, then one for each argument: v nothing, d double, q 64-bit integer,

@@ -169,7 +169,7 @@ def _codes(name: str, coding: Coding, column: Column) -> NDArray[np.int64]:
 
 def _code(name: str, coding: Coding, value: object) -> int:
     """The code of a value that is not written as its label: a number inside an interval, say."""
-    plain = _number(value) if isinstance(value, str) else value
+    plain = _plain(value) if isinstance(value, str) else value
     try:
         return int(coding.matching(plain).argmax())
     except InvalidInput as error:
@@ -187,11 +187,12 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _number(text: str) -> object:
+def _plain(text: str) -> object:
+    """The number or the truth value that a text stands for, else itself."""
     for kind in (int, float):
         with suppress(ValueError):
             return kind(text)
-    return text
+    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def _numbers(table: Mapping[str, Column], name: str) -> NDArray[np.float64]:
@@ -206,11 +207,13 @@ def _numbers(table: Mapping[str, Column], name: str) -> NDArray[np.float64]:
 def _csv(path: Path) -> dict[str, Column]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            names, *rows = csv.reader(file)
+            names, *rows = list(csv.reader(file)) or [[]]
     except OSError as error:
         raise _unreadable(path, str(error.strerror)) from None
     except (ValueError, csv.Error) as error:
-        raise _unreadable(path, f"no table with a line of names ({error})") from None
+        raise _unreadable(path, f"no table in UTF-8 with a line of names ({error})") from None
+    if not names:
+        raise _unreadable(path, "no line of names")
     uneven = [line for line, row in enumerate(rows, start=2) if len(row) != len(names)]
     if uneven or len(set(names)) != len(names):
         where = f"line {uneven[0]} has another number of values" if uneven else "names twice"

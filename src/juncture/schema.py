@@ -27,6 +27,8 @@ from juncture.domain import Domain
 from juncture.errors import InvalidInput
 
 Days = NDArray[np.int64]
+# Every value has a name and a place in tables; nobody releases counts of more.
+_MOST_VALUES = 1_000_000
 
 
 class Outside(StrEnum):
@@ -161,6 +163,7 @@ class Integer(Column):
                 f"`low`, `high` and `width` must be whole numbers that make a range; got "
                 f"{self.low} to {self.high} by {self.width}. Give the least and the largest number."
             )
+        _refuse_many((self.high - self.low) // self.width + 1, "width")
 
     @cached_property
     def regular(self) -> tuple[Meaning, ...]:
@@ -203,6 +206,7 @@ class Number(Column):
                 f"`low`, `high` and `bins` must make bins; got {low} to {high} in {bins}. "
                 "Give the least and the largest number that the column may hold."
             )
+        _refuse_many(bins, "bins")
         edges = tuple(float(edge) for edge in np.linspace(low, high, bins + 1))
         return cls(edges=edges, missing=missing, outside=outside)
 
@@ -262,6 +266,15 @@ class Date(Column):
         days = rng.integers(np.array(ends)[places], np.array(ends)[places + 1])
         dates = [dt.date.fromordinal(int(day)) for day in days]
         return [d if code < self.n_regular else None for d, code in zip(dates, codes, strict=True)]
+
+
+def _refuse_many(n_values: int, entry: str) -> None:
+    """Refuse what would fill the memory with names of values."""
+    if n_values > _MOST_VALUES:
+        raise InvalidInput(
+            f"`{entry}` must make at most {_MOST_VALUES:,} values; got {n_values:,}. Put more of "
+            "them together, or leave the column out."
+        )
 
 
 def _without_special(values: NDArray[Any], codes: NDArray[np.int32], n_regular: int) -> list[Any]:

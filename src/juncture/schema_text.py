@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,8 @@ def _column(name: str, table: Table) -> Column:
         return _READERS[kind](entries)
     except TypeError as error:
         words = str(error).split("__init__() ")[-1]
+        words = words.replace("got an unexpected keyword argument", "has no use for the entry")
+        words = re.sub(r"missing \d+ required .* arguments?:", "must have the entries", words)
         raise InvalidInput(f"Column {name!r}: {words}. Check the names of its entries.") from None
     except (InvalidInput, ValueError) as error:
         raise InvalidInput(f"Column {name!r}: {error}") from None

@@ -19,6 +19,10 @@ Node = Any
 Lookup = Callable[[Node], Value]
 """What a column or an aggregate stands for at the point."""
 
+# More places than any number has, before the point and after it.
+_MOST_PLACES = 300
+# From here on every number is whole.
+_WHOLE = 2.0**53
 _ARITHMETIC: dict[type[Any], Callable[[Any, Any], Any]] = {
     exp.Add: operator.add,
     exp.Sub: operator.sub,
@@ -80,7 +84,17 @@ def _arithmetic(node: Node, lookup: Lookup) -> Value:
         )
     if isinstance(node, exp.Div | exp.IntDiv | exp.Mod) and right == 0:
         return None
-    return _ARITHMETIC[type(node)](left, right)
+    try:
+        return _ARITHMETIC[type(node)](left, right)
+    except (OverflowError, ValueError):
+        raise _too_large(node) from None
+
+
+def _too_large(node: Node) -> InvalidInput:
+    return InvalidInput(
+        f"`sql` must calculate with numbers below 1e308; got larger ones in {node.sql()}. Divide "
+        "before you multiply."
+    )
 
 
 def _is_number(value: Value) -> bool:
@@ -192,8 +206,12 @@ def _round(node: Node, lookup: Lookup) -> Value:
     value, digits = _number(node.this, lookup), node.args.get("decimals")
     if value is None:
         return None
-    unit = 10.0 ** (0 if digits is None else int(_number(digits, lookup) or 0))
-    return math.copysign(math.floor(abs(value) * unit + 0.5) / unit, value)
+    asked = 0 if digits is None else _number(digits, lookup) or 0
+    unit = 10.0 ** int(max(-_MOST_PLACES, min(_MOST_PLACES, asked)))
+    shifted = abs(value) * unit
+    if not shifted < _WHOLE:  # the number has no digits beyond these places
+        return float(value)
+    return math.copysign(math.floor(shifted + 0.5) / unit, value)
 
 
 def _cast(node: Node, lookup: Lookup) -> Value:
@@ -204,6 +222,8 @@ def _cast(node: Node, lookup: Lookup) -> Value:
     if kind.is_type(*exp.DataType.INTEGER_TYPES, *exp.DataType.REAL_TYPES):
         value = _number(node.this, lookup)
         whole = kind.is_type(*exp.DataType.INTEGER_TYPES)
+        if value is not None and not math.isfinite(value):
+            raise _too_large(node)
         return None if value is None else round(value) if whole else float(value)
     raise InvalidInput(
         f"`sql` must cast to an integer, a real number or a text; got {node.sql()}. Leave it out."
@@ -214,7 +234,7 @@ def _literal(node: Node, _lookup: Lookup) -> Value:
     text = str(node.this)
     if node.args.get("is_string"):
         return text
-    return int(text) if re.fullmatch(r"\d+", text) else float(text)
+    return int(text) if re.fullmatch(r"\d{1,18}", text) else float(text)
 
 
 def _negative(node: Node, lookup: Lookup) -> Value:

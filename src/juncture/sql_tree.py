@@ -33,10 +33,14 @@ _KNOWN = {"expressions", "from_", "where", "group", "having", "order", "limit", 
 def parsed(sql: str) -> exp.Select:  # noqa: C901
     """The syntax tree of one SELECT that can have an answer."""
     try:
-        (tree,) = sqlglot.parse(sql, read="duckdb")
+        found = [tree for tree in sqlglot.parse(sql, read="duckdb") if tree is not None]
     except (sqlglot.errors.SqlglotError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "several statements"
+        reason = (str(error).splitlines() or ["it cannot be read"])[0].rstrip(".")
         raise InvalidInput(f"`sql` must be one SELECT; got an error: {reason}. Check it.") from None
+    if len(found) != 1:
+        number = f"{len(found)} statements" if found else "nothing"
+        raise InvalidInput(f"`sql` must be one SELECT; got {number}. Ask one question at a time.")
+    (tree,) = found
     if not isinstance(tree, exp.Select):
         raise InvalidInput(
             "`sql` must be one SELECT; got another kind of statement. A model only answers."

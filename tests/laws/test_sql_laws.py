@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -224,9 +225,12 @@ REFUSED = [
     ("SELECT COUNT(*) FROM t WHERE age = " + "(" * 3000 + "1" + ")" * 3000, "`sql` must"),
     ("SELECT age, COUNT(*) FROM t GROUP BY 7", "positions from 1 to 2"),
     ("DELETE FROM t", "another kind of statement"),
-    ("SELECT 1; SELECT 2", "one SELECT"),
+    ("SELECT 1; SELECT 2", "got 2 statements"),
+    ("SELECT CAST(1e308 * 1e308 * COUNT(*) AS INTEGER) FROM t", "below 1e308"),
+    ("SELECT (1e308 * 1e308) % 2, COUNT(*) FROM t", "below 1e308"),
     ("SELECT FROM WHERE", "one SELECT"),
-    ("", "one SELECT"),
+    ("", "got nothing"),
+    (" ; ", "got nothing"),
     ("WITH u AS (SELECT 1) SELECT COUNT(*) FROM u", "WITH|subquery"),
 ]
 
@@ -236,6 +240,26 @@ def test_what_has_no_answer_is_refused_with_a_reason(sql: str, reason: str) -> N
     """Every refusal says what is in the way."""
     with pytest.raises(InvalidInput, match=reason):
         model().with_codebook(BOOK).sql(sql)
+
+
+@pytest.mark.parametrize("places", [-400, -300, -2, -1, 0, 1, 5, 15, 17, 22, 300, 400, 10**30])
+def test_rounding_to_any_number_of_places(places: int) -> None:
+    """ROUND gives the nearest number with so many places, whatever their number."""
+    sql = f"SELECT ROUND(COUNT(*), {places}), ROUND(1e300 * COUNT(*), {places}), COUNT(*) FROM t"
+    ((rounded, large, count),) = model().sql(sql).rows
+    exact = Decimal(count)
+    unit = Decimal(10) ** -max(-400, min(400, places))
+    assert abs(Decimal(rounded) - exact) <= unit / 2 + exact * Decimal(2) ** -51
+    assert abs(Decimal(large) / 10**300 - exact) <= unit / Decimal(10) ** 300 + exact / 10**14
+    if places >= 17:
+        assert rounded == count
+
+
+def test_numbers_of_any_length() -> None:
+    """A constant with more digits than any number has is infinite, not an accident."""
+    long = "9" * 5000
+    answer = model().sql(f"SELECT COUNT(*) * {long}, COUNT(*) FROM t WHERE age < {long}")
+    assert answer.rows[0] == (math.inf, pytest.approx(model().total))
 
 
 def test_answers_can_be_read() -> None:

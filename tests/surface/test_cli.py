@@ -301,3 +301,57 @@ def test_version_and_help() -> None:
             shown = runner.invoke(app, [*words, "--help"])
             assert shown.exit_code == 0
             assert f"juncture {' '.join(words)}" in shown.output.split("Example", 1)[1]
+
+
+def test_columns_of_one_name_are_all_in_the_json(table: Table, said: Said) -> None:
+    """A question that asks for the same thing twice gets both answers, under names that differ."""
+    sql = 'SELECT COUNT(*), AVG(age), COUNT(*), 1 AS "COUNT(*) (2)" FROM t'
+    (row,) = json.loads(said("query", table.folder / "people.jct", sql, "--json"))
+    assert list(row) == ["COUNT(*)", "AVG(age)", "COUNT(*) (3)", "COUNT(*) (2)"]
+    assert row["COUNT(*)"] == row["COUNT(*) (3)"] > row["COUNT(*) (2)"]
+
+
+def test_a_draft_says_what_it_leaves_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Columns of free text are named, so that nobody believes them released."""
+    data = tmp_path / "free.csv"
+    data.write_text("name,age\n" + "".join(f"person {n},{n % 50}\n" for n in range(500)))
+    assert run(["schema", "draft", str(data)]) == 0
+    out, beside = capsys.readouterr()
+    assert "name" not in out
+    assert "left out (free text, or no values): name\n" in beside
+
+
+def test_a_marginal_of_a_release_can_be_joined_again(tmp_path: Path, said: Said) -> None:
+    """What `query --format csv` prints, truth values and missing ones too, `estimate` reads."""
+    schema = SCHEMA + '\n[columns.member]\nkind = "boolean"\n'
+    made = write_table(tmp_path, schema=schema)
+    lines = made.data.read_text().splitlines()
+    rows = [f"{line},{'yes' if place % 3 else 'no'}" for place, line in enumerate(lines[1:])]
+    made.data.write_text("\n".join([f"{lines[0]},member", *rows]))
+    said(*release_of(made, "a.jct", "a.ledger", "--epsilon", "9", "--marginals", "1"))
+    text = said("query", tmp_path / "a.jct", "--marginal", "member,pay", "--format", "csv")
+    assert text.splitlines()[1].startswith('false,"[0, 10)"')
+    (tmp_path / "pairs.csv").write_text(text.replace("count", "value", 1))
+    words = ["--schema", made.schema, "--stddev", "1", "--out", tmp_path / "b.jct"]
+    assert "1 measurement," in said("estimate", tmp_path / "pairs.csv", *words)
+
+
+@pytest.mark.parametrize(
+    ("price", "warned"),
+    [(["--epsilon", "1e9"], True), (["--rho", "60"], True), (["--epsilon", "10"], False)],
+)
+def test_a_budget_that_protects_nobody_is_called_so(
+    price: list[str], warned: bool, table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An absurdly large budget is allowed, with a warning beside the answer."""
+    assert run(["plan", "--schema", str(table.schema), *price]) == 0
+    assert ("protects hardly anybody" in capsys.readouterr().err) is warned
+
+
+def test_a_table_of_one_column_needs_no_options(tmp_path: Path, said: Said) -> None:
+    """Where there is no pair, the column alone is asked for."""
+    alone = SCHEMA.split("[columns.sex]", maxsplit=1)[0]
+    made = write_table(tmp_path, schema=alone)
+    assert "1 clique," in said(*release_of(made, "a.jct", "a.ledger", "--epsilon", "1"))

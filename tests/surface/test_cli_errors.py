@@ -63,7 +63,18 @@ CASES = [
     ("sample missing.jct --out x.csv", 1, "must be an existing file"),
     ("sample good.jct --out x.xlsx", 1, "must end in .csv or .parquet"),
     ("sample good.jct --out people.csv", 1, "Add --force"),
-    ("sample good.jct --out x.csv --records -4", 1, "error"),
+    ("sample good.jct --out x.csv --records -4", 2, "--records"),
+    ("sample good.jct --out x.csv --seed -1", 2, "--seed"),
+    ("sample good.jct --out /proc/x.csv", 1, "where files can be written"),
+    ("query . --marginal sex", 1, "must be a file; got the folder"),
+    ("report good.jct --out good.jct --force", 1, "a file of its own"),
+    ("schema draft people.csv --out people.csv --force", 1, "a file of its own"),
+    ("estimate noisy.csv --schema people.toml --out noisy.csv --force", 1, "a file of its own"),
+    ("query good.jct ;", 1, "got nothing"),
+    ("plan --schema people.toml --epsilon 1 --triples -3", 2, "--triples"),
+    ("plan --schema people.toml --epsilon 1 --triples 1 --seed 99999999999", 2, "--seed"),
+    ("plan --schema people.toml --epsilon 1 --records -5", 2, "--records"),
+    ("plan --schema people.toml --epsilon 1e-300", 1, "must buy noise"),
     ("sample good.jct", 2, "'--out'"),
     ("compare good.jct missing.csv", 1, "must be an existing file"),
     ("compare good.jct people.toml", 1, "must be .csv or .parquet files"),
@@ -135,7 +146,12 @@ RELEASES = [
     ("--out x.jct --epsilon 1 --schema narrow.toml --ledger new.l", 1, "rows of 'age'"),
     ("--out x.jct --epsilon 1 --schema garbage.toml --ledger new.l", 1, "proper TOML"),
     ("--out x.jct --schema people.toml --ledger new.l", 2, "must be given"),
-    ("--out x.jct --epsilon 1 --schema people.toml --ledger people.csv", 1, "must be a ledger"),
+    ("--out x.jct --epsilon 1 --schema people.toml --ledger noisy.csv", 1, "must be a ledger"),
+    ("--out x.jct --epsilon 1 --schema people.toml --ledger people.csv", 1, "a file of its own"),
+    ("--out x.jct --epsilon 1 --schema people.toml --ledger x.jct", 1, "a file of its own"),
+    ("--out people.csv --epsilon 1 --schema people.toml --ledger new.l --force", 1, "of its own"),
+    ("--out /proc/x.jct --epsilon 1 --schema people.toml --ledger new.l", 1, "can be written"),
+    ("--out x.jct --epsilon 1e-20 --schema people.toml --ledger new.l", 1, "must buy noise"),
     ("--out x.jct --epsilon 1 --schema people.toml", 2, "'--ledger'"),
     ("--out people.csv/x.jct --epsilon 1 --schema people.toml --ledger new.l", 1, "folder"),
     ("--out x.jct --epsilon 1 --schema people.toml --ledger new.l --cliques job", 1, "'job'"),
@@ -218,3 +234,15 @@ def test_a_torn_ledger_is_a_warning(table: Table, capsys: pytest.CaptureFixture[
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file of a folder."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_text_that_is_not_utf8_is_named_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error of a file in another encoding says which one is read, and quotes no value."""
+    file = tmp_path / "latin.csv"
+    file.write_bytes("town,n\nK\u00f6ln,1\n".encode("latin-1") * 30)
+    code, line = refused(["schema", "draft", str(file)], capsys)
+    assert code == 1
+    assert "UTF-8" in line
+    assert "ln,1" not in line

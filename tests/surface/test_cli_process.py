@@ -123,6 +123,51 @@ def test_ctrl_c_at_any_moment(seconds: float, table: Table) -> None:
         assert run(["ledger", "verify", str(table.folder / "x.ledger")]) == 0
 
 
+def test_a_request_to_end_leaves_nothing_behind(table: Table) -> None:
+    """A process that is asked to end cleans up what it was writing, as after Ctrl-C."""
+    assert run(release(table, "--epsilon", "1")) == 0
+    out = table.folder / "records.csv"
+    words = ["sample", str(table.folder / "x.jct"), "--out", str(out), "--records", str(10**12)]
+    process = subprocess.Popen([*COMMAND, *words], stderr=subprocess.PIPE, text=True)
+    written = lambda: any(p.stat().st_size > 0 for p in table.folder.glob(".records.csv.*"))  # noqa: E731
+    wait_until(written, process)
+    process.send_signal(signal.SIGTERM)
+    _, beside = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "Traceback" not in beside
+    assert {p.name for p in table.folder.iterdir()} == {
+        "people.csv", "people.toml", "x.jct", "x.ledger"
+    }  # fmt: skip
+
+
+def test_the_first_command_says_that_it_compiles(table: Table, tmp_path: Path) -> None:
+    """On a terminal, whoever waits for the compiler is told so; elsewhere nothing is said."""
+    words = release(table, "--epsilon", "1", "--marginals", "1")
+    environment = {"JUNCTURE_CACHE": str(tmp_path / "cache")}
+    printed, code = on_a_terminal(words, environment)
+    assert code == 0
+    assert "compiling" in printed
+    again, _ = on_a_terminal(
+        ["query", str(table.folder / "x.jct"), "--marginal", "sex"], environment
+    )
+    assert "compiling" not in again
+
+
+def test_ctrl_c_is_how_exploring_ends_well(table: Table) -> None:
+    """The explorer ends with exit code 0 and without an error when its page is served."""
+    assert run(release(table, "--epsilon", "1", "--marginals", "1")) == 0
+    words = ["explore", str(table.folder / "x.jct"), "--port", "0"]
+    with subprocess.Popen(
+        [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "Ctrl-C" in line)
+        time.sleep(0.5)  # the address is printed just before the server begins
+        process.send_signal(signal.SIGINT)
+        out, beside = process.communicate(timeout=60)
+    assert (process.returncode, out, beside) == (0, "Ended.\n", "")
+
+
 def test_a_reader_that_has_had_enough(table: Table) -> None:
     """Output into a closed pipe ends the command without a word."""
     assert run([*release(table, "--epsilon", "1")]) == 0
@@ -161,11 +206,11 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) ->
     raise AssertionError("it never happened")
 
 
-def on_a_terminal(words: list[str]) -> tuple[str, int]:
+def on_a_terminal(words: list[str], more: dict[str, str] | None = None) -> tuple[str, int]:
     """What a command prints on a terminal of its own, and its exit code."""
     child, terminal = pty.fork()
     if child == 0:
-        os.execv(sys.executable, [*COMMAND, *words])
+        os.execve(sys.executable, [*COMMAND, *words], {**os.environ, **(more or {})})
     printed = b""
     while True:
         select.select([terminal], [], [], 60)

@@ -211,6 +211,21 @@ def test_clicking_a_bar_makes_a_condition(visit: Visit) -> None:
     assert visit.values("#answer-body [data-code]") == pytest.approx(list(everyone))
 
 
+def test_records_say_that_conditions_do_not_apply(visit: Visit) -> None:
+    """The dialog of synthetic records tells of conditions where there are some, and only there."""
+    told = visit.page.locator("#records-conditions")
+    visit.page.get_by_role("button", name="Synthetic records").click()
+    assert not told.is_visible()
+    visit.page.locator("#records-cancel").click()
+    visit.choose("work")
+    with visit.page.expect_response("**/api/marginal"):
+        visit.page.locator(".bars button", has_text="it's mine").click()
+    visit.settle()
+    visit.page.get_by_role("button", name="Synthetic records").click()
+    assert told.is_visible()
+    assert "drawn from all records" in " ".join(told.inner_text().split())
+
+
 def test_clicking_a_cell_makes_two_conditions(visit: Visit) -> None:
     """A cell of a cross-table becomes a condition on each of its attributes."""
     visit.choose("work")

@@ -9,8 +9,6 @@ import json
 import os
 import pkgutil
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -130,12 +128,3 @@ def _last_value(source: str, names: dict[str, object]) -> object:
 def test_docstring_examples_hold(module: str) -> None:
     """The examples in docstrings give the results they show."""
     assert doctest.testmod(importlib.import_module(module)).failed == 0
-
-
-def test_demo_runs() -> None:
-    """The demo ends well and shows the plan and the model."""
-    command = [sys.executable, str(ROOT / "examples" / "demo.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "junction tree" in done.stdout
-    assert "synthetic records" in done.stdout
-    assert "certified" in done.stdout

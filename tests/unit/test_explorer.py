@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -39,7 +41,8 @@ from juncture.explorer import limits
 from juncture.explorer.facts import certificate, guarantee
 from juncture.explorer.guard import cookie_name
 from juncture.explorer.question import Chosen, Within, condition_sql, identifier, question
-from juncture.explorer.server import app_of, serve
+from juncture.explorer.server import _answered, app_of, serve
+from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon
 
 RELEASE = small_release()
 MODEL = RELEASE.model
@@ -202,6 +205,7 @@ def test_facts_of_the_release(client: httpx.Client) -> None:
     assert facts["total"] == MODEL.total
     assert facts["guarantee"] == {
         "notion": "epsilon", "symbol": "ε", "value": 0.75, "events": 2,
+        "budget": None, "neighbours": None, "delta": None,
     }  # fmt: skip
     assert facts["certificate"]["gap"] == pytest.approx(0.1)
     for left, right in facts["pairs"]:
@@ -216,6 +220,28 @@ def test_the_guarantee_is_in_the_notion_that_all_events_have() -> None:
     assert (mixed["notion"], mixed["value"]) == ("rho", 0.03125 + 0.125 + 0.03125)
     assert guarantee(None) is None
     assert guarantee([{"event": 1}]) is None
+
+
+def test_the_guarantee_says_what_the_release_says_of_budget_and_neighbours() -> None:
+    """With a stated budget, the cost is in its notion: composed under its delta, or as rho."""
+    stated = {"budget": "epsilon 1, delta 1e-09", "neighbours": str(Neighbours.REPLACE)}
+    found = guarantee(LEDGER, stated)
+    assert found is not None
+    costs = [Cost(epsilon=0.25, rho=0.03125), Cost(epsilon=0.5, rho=0.125)]  # of the ledger
+    assert found["value"] == pytest.approx(composed_epsilon(costs, 1e-9))
+    assert (found["notion"], found["delta"]) == ("delta", "1e-09")
+    assert (found["budget"], found["neighbours"]) == (stated["budget"], stated["neighbours"])
+    concentrated = guarantee(LEDGER, {"budget": "rho 0.5"})
+    assert concentrated is not None
+    assert (concentrated["notion"], concentrated["value"]) == ("rho", 0.03125 + 0.125)
+
+
+@pytest.mark.parametrize("budget", ["delta nan", "delta 5", "epsilon 1, delta x", 7, None])
+def test_an_unsound_budget_promises_nothing(budget: object) -> None:
+    """A budget that cannot be read leaves the sum of the costs as it is."""
+    found = guarantee(LEDGER, {"budget": budget})
+    assert found is not None
+    assert (found["notion"], found["value"], found["delta"]) == ("epsilon", 0.75, None)
 
 
 def test_a_bound_below_zero_certifies_nothing() -> None:
@@ -356,12 +382,16 @@ def test_errors_of_sql_are_told(client: httpx.Client, query: str, words: str) ->
     assert words in reply.json()["error"]
 
 
-def test_other_errors_are_not_told(client: httpx.Client) -> None:
+def test_other_errors_are_not_told() -> None:
     """What goes wrong inside gets a 500 that tells nothing of the inside."""
-    reply = client.post("/api/sql", json={"sql": "SELECT ROUND(COUNT(*), 400) AS n FROM t"})
+
+    def work() -> dict[str, Any]:
+        raise ZeroDivisionError("of the inside")
+
+    reply = _answered(work)
     assert reply.status_code == 500
     message = "The question could not be worked out. Try a simpler one."
-    assert reply.json() == {"error": message}
+    assert json.loads(bytes(reply.body)) == {"error": message}
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_a_domain_has_sizes_or_values(tmp_path: Path) -> None:
         ("m.csv", "x,value\n0,one\n1,2\n", "`value` must be a number in every row"),
         ("m.csv", "x,value\n0,1\n1\n", "line 3 has another number of values"),
         ("m.csv", "x,x,value\n0,0,1\n", "names twice"),
-        ("m.csv", "", "no table with a line of names"),
+        ("m.csv", "", "no line of names"),
         ("m.csv", "x,value\n0,nan\n1,2\n", "must be finite"),
         ("m.csv", "x,value,stddev\n0,1,0\n1,2,1\n", "must be positive"),
         ("m.json", "{", "no proper JSON"),
@@ -158,3 +158,11 @@ def test_a_domain_that_is_none_is_refused(content: Any, tmp_path: Path) -> None:
     path = written(tmp_path, "d.json", json.dumps(content))
     with pytest.raises((InvalidInput, UnreadableFile), match="must"):
         read_domain(path)
+
+
+@pytest.mark.parametrize(("no", "yes"), [("false", "true"), ("False", "True"), ("FALSE", "TRUE")])
+def test_truth_values_in_any_letters(no: str, yes: str, tmp_path: Path) -> None:
+    """A table of truth values is read however its program writes them."""
+    path = written(tmp_path, "m.csv", f"member,value\n{yes},7\n{no},5\n")
+    (found,) = read_measurements([path], READING)
+    assert found.values.tolist() == [5.0, 7.0]

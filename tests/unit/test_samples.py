@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from juncture.data.samples import adult_codes, adult_domain
+from juncture.data import samples
+from juncture.data.duck import DuckDB
+from juncture.data.samples import adult_codes, adult_domain, adult_schema
+from juncture.schema import Schema
 
 TEST_PART = 16281  # records of the original test part, which come first
 
@@ -130,3 +138,50 @@ def test_each_call_gives_a_new_array(codes: NDArray[np.uint8]) -> None:
     spoiled = adult_codes()
     spoiled[:] = 0
     assert np.array_equal(adult_codes(), codes)
+
+
+TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "build_adult.py"))
+
+
+def test_the_schema_is_what_the_tool_writes() -> None:
+    """The shipped schema and attribution come from the tool's one table of columns."""
+    folder = Path(samples.__file__).parent / "adult"
+    assert (folder / "schema.toml").read_text() == TOOL["schema"]()
+    assert (folder / "ATTRIBUTION.md").read_text() == TOOL["attribution"]()
+
+
+@pytest.mark.parametrize("name", list(adult_domain()))
+def test_the_schema_codes_as_the_tool_does(name: str) -> None:
+    """Any raw value gets the same code from the schema, inside the engine, as from the tool."""
+    coder = TOOL["COLUMNS"][name]
+    raw = raw_values(coder)
+    column = adult_schema().columns[name]
+    source = DuckDB(pa.table({name: raw}), Schema({name: column}))
+    expected = np.bincount([coder.code(text) for text in raw], minlength=coder.size)
+    assert source.exact_counts([(name,)])[0].values.tolist() == expected.tolist()
+
+
+def raw_values(coder: Any) -> list[str]:
+    """Every value, or the ends of every bin, in unequal numbers so that codes cannot be swapped."""
+    if hasattr(coder, "names"):
+        values = coder.names
+    elif hasattr(coder, "width"):
+        starts = [coder.low + coder.width * k for k in range(coder.size + 1)]
+        values = [*map(str, starts), *(str(start + 1) for start in starts[:-1])]
+    else:
+        values = [str(coder.first + k) for k in range(coder.size)]
+    return [value for place, value in enumerate(values) for _ in range(place + 1)]
+
+
+def test_the_first_record_in_words(codes: NDArray[np.uint8]) -> None:
+    """The first record, decoded, is the raw one; binned numbers are in the raw value's bin."""
+    schema = adult_schema()
+    record = {name: column(codes, name)[:1].astype(np.int32) for name in adult_domain()}
+    found = {name: value for name, (value,) in schema.decode(record, rng=0).items()}
+    assert 218_601 <= found.pop("fnlwgt") < 233_501
+    assert 0 <= found.pop("capital-gain") < 1_001
+    assert 0 <= found.pop("capital-loss") < 51
+    assert list(found.values()) == [
+        25, "Private", "11th", 7, "Never-married", "Machine-op-inspct", "Own-child", "Black",
+        "Male", 40, "United-States", "<=50K",
+    ]  # fmt: skip

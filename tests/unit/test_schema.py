@@ -204,3 +204,20 @@ def test_a_schema_needs_columns() -> None:
     """Nothing can be counted without any."""
     with pytest.raises(InvalidInput, match="must not be empty"):
         Schema({})
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ('kind = "integer"\nlow = 0\nhigh = 9000000000000000', "at most 1,000,000 values"),
+        ('kind = "number"\nlow = 0\nhigh = 1\nbins = 1000000000', "at most 1,000,000 values"),
+        ('kind = "integer"\nlow = 0\nhigh = 9\ncolour = 1', "no use for the entry 'colour'"),
+        ('kind = "integer"\nlow = 0', "must have the entries 'high'"),
+    ],
+)
+def test_what_no_memory_holds_and_slips_in_names(entries: str, words: str, tmp_path: Path) -> None:
+    """Absurd numbers of values are refused before they are made, and wrong entries are named."""
+    path = tmp_path / "schema.toml"
+    path.write_text(f'format = "juncture schema"\nversion = 1\n[columns.x]\n{entries}\n')
+    with pytest.raises(InvalidInput, match=words):
+        read_schema(path)

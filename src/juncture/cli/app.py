@@ -9,6 +9,7 @@ import typer
 from juncture.cli import ledger, schema
 from juncture.cli.compare import compare
 from juncture.cli.console import say
+from juncture.cli.demo import demo
 from juncture.cli.estimate import estimate
 from juncture.cli.explore import explore
 from juncture.cli.plan import plan
@@ -27,6 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"max_content_width": WIDTH, "help_option_names": ["--help", "-h"]},
 )
+app.command(short_help="A tour on a table that ships with the package.")(demo)
 app.add_typer(schema.app, name="schema")
 app.command(short_help="Show what a release would cost and get wrong; reads no data.")(plan)
 app.command(short_help="Measure a private table under a budget; write a release.")(release)
@@ -63,6 +65,10 @@ def _root(
 
     Noisy counts of a few columns at a time are joined into one model of the whole table, which
     answers new questions, consistently and without spending more privacy.
+
+    \b
+    A tour, in under a minute:
+      juncture demo
 
     \b
     A first release:

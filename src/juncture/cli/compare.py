@@ -55,7 +55,7 @@ def compare(
     from juncture.release import load
 
     require_file(release, "RELEASE")
-    require_file(other, "DATA|RELEASE2")
+    require_file(other, "DATA|RELEASE2", or_folder=True)
     mine = load(release)
     with_release = other.suffix.lower() == ".jct"
     truth = _of_release(mine, load(other)) if with_release else _of_table(mine, other, schema)

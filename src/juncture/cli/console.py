@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from enum import IntEnum, StrEnum
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from juncture.errors import InvalidInput, UnreadableFile
 
@@ -66,19 +67,31 @@ def say_rows(columns: Sequence[str], rows: Rows, form: Format = Format.TABLE) ->
     """Print rows as a table for people, as CSV, or as JSON objects."""
     match form:
         case Format.JSON:
-            say_json([dict(zip(columns, row, strict=True)) for row in rows])
+            names = distinct(columns)
+            say_json([dict(zip(names, row, strict=True)) for row in rows])
         case Format.CSV:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             writer.writerow(columns)
-            writer.writerows(["" if v is None else v for v in row] for row in rows)
+            writer.writerows([_csv_cell(value) for value in row] for row in rows)
         case Format.TABLE:
             say(table(columns, rows))
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names, those that came before with a number behind them: nothing is lost as a key."""
+    found: list[str] = []
+    for name in names:
+        number, free = 2, name
+        while free in found or (free != name and free in names):
+            number, free = number + 1, f"{name} ({number})"
+        found.append(free)
+    return found
 
 
 def table(columns: Sequence[str], rows: Rows) -> str:
     """Aligned columns: numbers to the right, words to the left."""
     values = [[row[i] for row in rows] for i in range(len(columns))]
-    right = [all(isinstance(value, int | float) for value in column) for column in values]
+    right = [all(map(_to_the_right, column)) for column in values]
     shown = [_shown(column) for column in values]
     widths = [max(map(len, [n, *cells])) for n, cells in zip(columns, shown, strict=True)]
     lines = [list(columns), ["-" * width for width in widths], *zip(*shown, strict=True)]
@@ -92,22 +105,49 @@ def pairs(items: Iterable[tuple[str, str]]) -> str:
     return "\n".join(f"  {name:<{width}}  {value}" for name, value in listed)
 
 
-def refuse_existing(path: Path, *, force: bool) -> None:
-    """Refuse to write over a file, or where nothing can be written, before any work is done."""
+def refuse_existing(path: Path, *, force: bool, read: Sequence[Path] = ()) -> None:
+    """Refuse to write over a file, or where nothing can be written, before any work is done.
+
+    A file that the command itself reads is not replaced even by force.
+    """
     if path.is_dir():
         raise InvalidInput(f"`--out` must be a file; got the folder {path}. Add a name to it.")
     if path.exists() and not force:
         raise InvalidInput(
             f"`--out` must be a new file; got {path}, which exists. Add --force to replace it."
         )
-    if not _nearest_folder(path).is_dir():
+    refuse_same("--out", path, read)
+    folder = _nearest_folder(path)
+    if not folder.is_dir():
         raise InvalidInput(f"`--out` must lie in a folder; got {path}. Choose another place.")
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise InvalidInput(
+            f"`--out` must lie where files can be written; got {path} ({error.strerror}). Choose "
+            "another place."
+        ) from None
 
 
-def require_file(path: Path, what: str) -> None:
+def refuse_same(what: str, path: Path, others: Sequence[Path]) -> None:
+    """Refuse to write where the same command reads or writes something else."""
+    if any(path.absolute() == other.absolute() or _one_file(path, other) for other in others):
+        raise InvalidInput(
+            f"`{what}` must be a file of its own; got {path}, which this command uses for "
+            "something else. Choose another name."
+        )
+
+
+def _one_file(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
+
+
+def require_file(path: Path, what: str, *, or_folder: bool = False) -> None:
     """Refuse a file that is not there."""
     if not path.exists():
         raise UnreadableFile(f"`{what}` must be an existing file; got {path}. Check the name.")
+    if path.is_dir() and not or_folder:
+        raise UnreadableFile(f"`{what}` must be a file; got the folder {path}. Add a name to it.")
 
 
 def _nearest_folder(path: Path) -> Path:
@@ -123,6 +163,17 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
     return "  ".join(parts).rstrip()
 
 
+def _to_the_right(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _csv_cell(value: object) -> object:
+    """A value as CSV files have it; truth values as SQL and the records' files write them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else value
+
+
 def _shown(column: Sequence[object]) -> list[str]:
     """A column in words, its fractions with as many digits as its largest number needs."""
     numbers = [v for v in column if isinstance(v, float) and math.isfinite(v)]
@@ -132,7 +183,7 @@ def _shown(column: Sequence[object]) -> list[str]:
         if value is None
         else form.format(value)
         if isinstance(value, float) and math.isfinite(value)
-        else str(value)
+        else str(_csv_cell(value))
         for value in column
     ]
 

@@ -91,7 +91,9 @@ def estimate(
     from juncture.release import Release
     from juncture.solvers.stop_at_noise import StopAtNoise
 
-    refuse_existing(out, force=force)
+    refuse_existing(
+        out, force=force, read=[*files, *(p for p in (schema, domain) if p is not None)]
+    )
     known, reading = _reading(schema, domain, stddev, noise)
     for file in files:
         require_file(file, "FILES")
@@ -147,7 +149,8 @@ def _tell(out: Path, given: list[Measurement], fit: Estimate, *, as_json: bool) 
         )
     else:
         say(f"wrote {out}")
-        say(f"  model  {len(given)} measurements, about {fit.model.total:,.0f} records")
+        many = "measurement" if len(given) == 1 else "measurements"
+        say(f"  model  {len(given)} {many}, about {fit.model.total:,.0f} records")
         say(f"  fit    {fit.statistics.oracle_calls} steps. {fit.status.value}")
     for each in strange:
         note(

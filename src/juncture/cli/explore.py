@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from typing import Annotated
 
 import typer
@@ -50,4 +52,7 @@ def explore(
             f"The explorer needs a package that is not installed ({missing.name}). Install "
             "juncture[explore]."
         ) from missing
+    if threading.current_thread() is threading.main_thread():
+        # Ctrl-C is how this command ends well: once the page is served, it is no interruption.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     serve(release, host=host, port=port, token=token, open_browser=open_browser)

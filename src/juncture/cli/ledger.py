@@ -77,7 +77,7 @@ def show(file: LedgerFile, as_json: Json = False) -> None:
     say(f"left      {ledger.remaining:.6g}")
 
 
-@app.command()
+@app.command(short_help="Check that a ledger is whole.")
 def verify(file: LedgerFile, as_json: Json = False) -> None:
     """Check that a ledger is whole: every event numbered, every cost there, the total right.
 

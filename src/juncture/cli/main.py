@@ -5,6 +5,7 @@ The commands are imported inside, so that Ctrl-C is caught from the first moment
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -21,6 +22,8 @@ from juncture.errors import BudgetExceeded, JunctureError
 
 # For so long after Ctrl-C another one does not disturb the cleaning up.
 _CLEANING_SECONDS = 1.0
+# The exit code that shells report for a process that was asked to end.
+_TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> None:
@@ -37,6 +40,7 @@ def run(arguments: Sequence[str]) -> int:
         warnings.simplefilter("once", UserWarning)
         warnings.showwarning = lambda message, *_where, **_more: note(f"warning: {message}")
         try:
+            _tell_of_compiling()
             from juncture.cli.app import PROGRAM, app
 
             code = app(given, prog_name=PROGRAM, standalone_mode=False)
@@ -48,6 +52,16 @@ def run(arguments: Sequence[str]) -> int:
             error("interrupted. Nothing is half written.")
             code = ExitCode.INTERRUPTED
     return int(code)
+
+
+def _tell_of_compiling() -> None:
+    """Whoever watches the first command on a machine should know what it waits for."""
+    log = logging.getLogger("juncture.machine_code")
+    if sys.stderr.isatty() and not log.handlers:
+        teller = logging.StreamHandler(sys.stderr)
+        teller.setFormatter(logging.Formatter("%(message)s: half a minute or less ..."))
+        log.addHandler(teller)
+        log.setLevel(logging.INFO)
 
 
 def _ended(problem: BaseException, *, debug: bool) -> int:
@@ -123,12 +137,17 @@ def _interrupts() -> Iterator[list[float]]:
         seen.append(time.monotonic())
         raise KeyboardInterrupt
 
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(_TERMINATED)  # as Ctrl-C: whoever is writing cleans up
+
     before, hook = signal.signal(signal.SIGINT, remember), sys.unraisablehook
+    earlier = signal.signal(signal.SIGTERM, end)
     sys.unraisablehook = _unless_interrupted(hook)
     try:
         yield seen
     finally:
         sys.unraisablehook = hook
+        signal.signal(signal.SIGTERM, earlier)
         signal.signal(signal.SIGINT, before)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import Misused, require_file
+from juncture.cli.console import Misused, note, require_file
 from juncture.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from juncture.privacy.accounting import Budget, Neighbours
     from juncture.privacy.ledger import Ledger
     from juncture.workload import Workload
+
+
+# Beyond this epsilon or rho, an outcome tells almost anything about anybody.
+_HARDLY_ANY = 50.0
 
 
 class MechanismName(StrEnum):
@@ -91,10 +95,15 @@ Cliques = Annotated[
 ]
 Triples = Annotated[
     int | None,
-    typer.Option("--triples", metavar="N", help="Ask for N sets of three columns, at random."),
+    typer.Option(
+        "--triples", metavar="N", min=1, help="Ask for N sets of three columns, at random."
+    ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="NUMBER", help="Which random sets --triples takes.")
+    int,
+    typer.Option(
+        "--seed", metavar="NUMBER", min=0, max=2**32 - 1, help="Which random sets --triples takes."
+    ),
 ]
 NeighboursOption = Annotated[
     NeighbourName | None,
@@ -132,7 +141,7 @@ class Asked:
             return Workload.of_marginals(domain, cliques_of(self.cliques, domain))
         if self.triples is not None:
             return Workload.random_marginals(domain, self.triples, 3, seed=self.seed)
-        columns = 2 if self.marginals is None else self.marginals
+        columns = min(2, len(domain)) if self.marginals is None else self.marginals
         if not 1 <= columns <= len(domain):
             raise InvalidInput(
                 f"`--marginals` must be between 1 and the {len(domain)} columns; got {columns}. "
@@ -163,7 +172,10 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
         raise Misused(
             "`--epsilon` or `--rho` must be given. Say what may be spent, such as --epsilon 1."
         )
-    return Budget(epsilon=epsilon, delta=delta, rho=rho)
+    budget = Budget(epsilon=epsilon, delta=delta, rho=rho)
+    if max(epsilon or 0.0, rho or 0.0) > _HARDLY_ANY:
+        note(f"warning: {budget} protects hardly anybody. 0.1 to 10 is usual.")
+    return budget
 
 
 def opened(path: Path, what: str = "--ledger") -> Ledger:

@@ -52,6 +52,7 @@ def plan(
         typer.Option(
             "--records",
             metavar="N",
+            min=1,
             help="About how many records there are, if that is public: for relative errors, and "
             "for privbayes and dualquery.",
         ),

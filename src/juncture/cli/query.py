@@ -53,7 +53,7 @@ def query(
       juncture query people.jct "SELECT sex, COUNT(*), AVG(age) FROM people GROUP BY sex"
       juncture query people.jct --marginal sex,income --where "age < 30"
       juncture query people.jct --where "sex = 'female'" --mean age --json
-      juncture query adult.jct --marginal sex --where '"income>50K" = 1'
+      juncture query adult.jct --marginal sex --where '"hours-per-week" >= 50'
     """
     from juncture.release import load
 

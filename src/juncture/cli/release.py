@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from juncture.cli.bars import watching
-from juncture.cli.console import note, refuse_existing, require_file, say, say_json
+from juncture.cli.console import note, refuse_existing, refuse_same, require_file, say, say_json
 from juncture.cli.options import (
     Asked,
     Cliques,
@@ -38,7 +38,6 @@ from juncture.errors import NotPublic
 
 if TYPE_CHECKING:
     from juncture.forecast import Mechanism
-    from juncture.mechanisms.outcome import Outcome
     from juncture.privacy.accounting import Budget, Neighbours
     from juncture.privacy.ledger import Ledger
     from juncture.release import Release
@@ -108,7 +107,8 @@ def release(
       juncture release people.parquet --schema people.toml --epsilon 1 --delta 1e-9 \\
           --mechanism mwem --triples 15 --out people.jct --ledger people.ledger
     """
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, read=[data, schema, ledger])
+    refuse_same("--ledger", ledger, [data, schema])
     order = _order(
         data, schema, Asked(marginals, cliques, triples, seed), mechanism,
         budget_of(epsilon, delta, rho), neighbours, ledger, out,
@@ -134,7 +134,7 @@ def _order(
     from juncture.plan import Plan
     from juncture.schema_text import read_schema
 
-    require_file(data, "DATA")
+    require_file(data, "DATA", or_folder=True)
     require_file(schema, "--schema")
     found = read_schema(schema)
     _refuse_draft(found, schema)
@@ -168,7 +168,7 @@ def _released(order: _Order) -> tuple[Release, Ledger]:
     ledger.refuse_beyond(ahead.costs)
     with _told_of_spending(ledger), watching() as watch:
         outcome = order.mechanism.run(Curator(source, ledger), order.workload, watch=watch)
-        made = _made(order, outcome, ledger)
+        made = outcome.described_release(str(order.name), order.workload, ledger, order.schema)
         made.save(order.out)
     return made, ledger
 
@@ -204,26 +204,6 @@ def _told_of_spending(ledger: Ledger) -> Iterator[None]:
         raise
 
 
-def _made(order: _Order, outcome: Outcome, ledger: Ledger) -> Release:
-    from juncture.release import Release
-
-    made = outcome.release()
-    about = {
-        "mechanism": str(order.name),
-        "workload": [", ".join(clique) for clique in order.workload.cliques],
-        "budget": str(ledger.budget),
-        "spent": ledger.spent,
-        "neighbours": str(ledger.neighbours),
-    }
-    return Release(
-        model=made.model,
-        measurements=made.measurements,
-        statistics={**made.statistics, **about},
-        ledger=ledger.events,
-        schema=order.schema,
-    )
-
-
 def _summary(order: _Order, made: Release, ledger: Ledger) -> dict[str, object]:
     return {
         "release": str(order.out),
@@ -238,7 +218,8 @@ def _summary(order: _Order, made: Release, ledger: Ledger) -> dict[str, object]:
 
 def _describe(order: _Order, made: Release, ledger: Ledger) -> None:
     say(f"wrote {order.out}")
-    say(f"  model     {len(made.model.cliques)} cliques, about {made.model.total:,.0f} records")
+    many = "clique" if len(made.model.cliques) == 1 else "cliques"
+    say(f"  model     {len(made.model.cliques)} {many}, about {made.model.total:,.0f} records")
     if "loss" in made.statistics:
         say(f"  fit       {made.statistics['oracle_calls']} steps")
     say(f"  ledger    {order.ledger}: {ledger.spent:.4g} of {ledger.budget} spent")

@@ -34,5 +34,5 @@ def report(
 
     target = out or release.with_suffix(".html")
     require_file(release, "RELEASE")
-    refuse_existing(target, force=force)
+    refuse_existing(target, force=force, read=[release])
     say(f"wrote {write_report(load(release), target, source=release)}")

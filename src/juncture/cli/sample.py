@@ -20,11 +20,15 @@ def sample(
     ],
     records: Annotated[
         int | None,
-        typer.Option("--records", "-n", metavar="N", help="How many; else as many as the model's."),
+        typer.Option(
+            "--records", "-n", metavar="N", min=0, help="How many; else as many as the model's."
+        ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="NUMBER", help="The same seed gives the same records."),
+        typer.Option(
+            "--seed", metavar="NUMBER", min=0, help="The same seed gives the same records."
+        ),
     ] = None,
     matched: Annotated[
         bool,
@@ -49,7 +53,7 @@ def sample(
     from juncture.decoded_file import refuse_other_kinds, write_records
     from juncture.release import load
 
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, read=[release])
     refuse_other_kinds(out)
     require_file(release, "RELEASE")
     loaded = load(release)
@@ -58,4 +62,5 @@ def sample(
     if as_json:
         say_json({"file": str(out), "records": n, "columns": list(loaded.model.domain)})
     else:
-        say(f"wrote {out}: {n:,} synthetic records, {len(loaded.model.domain)} columns")
+        many = "record" if n == 1 else "records"
+        say(f"wrote {out}: {n:,} synthetic {many}, {len(loaded.model.domain)} columns")

@@ -39,12 +39,12 @@ def draft(
     Example:
       juncture schema draft people.csv --out people.toml
     """
-    from juncture.data.draft import exact_draft
+    from juncture.data.draft import exact_draft, left_out
     from juncture.schema_text import schema_toml
     from juncture.whole_file import replacing
 
     if out is not None:
-        refuse_existing(out, force=force)
+        refuse_existing(out, force=force, read=[data])
     found = exact_draft(data)
     if out is None:
         say(schema_toml(found))
@@ -52,10 +52,13 @@ def draft(
         with replacing(out) as file:
             file.write(schema_toml(found).encode())
         note(f"wrote {out}: {len(found.columns)} columns")
+    omitted = left_out(data, found)
+    if omitted:
+        note(f"left out (free text, or no values): {', '.join(omitted)}")
     note("NOT PUBLIC: drafted from private data. Go through it, then set confirmed_public = true.")
 
 
-@app.command()
+@app.command(short_help="Check a schema, and whether it may be released under.")
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A schema (TOML).")],
     as_json: Json = False,

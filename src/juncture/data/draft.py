@@ -40,6 +40,12 @@ def exact_draft(table: str | Path | duckdb.DuckDBPyRelation) -> Schema:
         raise UnreadableFile(without_values(error)) from None
 
 
+def left_out(table: str | Path | duckdb.DuckDBPyRelation, schema: Schema) -> list[str]:
+    """The columns of a table that its draft does not describe."""
+    names = exact_relation(table, typed=True).columns
+    return [name for name in names if name not in schema.columns]
+
+
 def _drafted(relation: duckdb.DuckDBPyRelation) -> Schema:
     columns = {}
     for name, kind in zip(relation.columns, map(str, relation.dtypes), strict=True):

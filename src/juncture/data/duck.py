@@ -166,8 +166,9 @@ def without_values(error: duckdb.Error) -> str:
     line = re.search(r"on Line: (\d+)", str(error))
     where = f" in line {line[1]}" if line else ""
     return (
-        f"`table` must be one that DuckDB can read; got a {type(error).__name__}{where}. Check "
-        "that the file is whole and every row has as many values as the first."
+        f"`table` must be one that DuckDB can read; got something else{where} "
+        f"({type(error).__name__}). Check that the file is whole, that its text is UTF-8, and that "
+        "every row has as many values as the first."
     )
 
 

@@ -2,19 +2,23 @@
 
 Adult (Barry Becker and Ronny Kohavi, UCI Machine Learning Repository, 1996,
 DOI 10.24432/C5XW20) is available under CC BY 4.0. The file ``adult/ATTRIBUTION.md`` next to
-this module says how its values were coded.
+this module says how its values were coded, and ``adult/schema.toml`` says so to programs.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import tomllib
 from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["adult_codes", "adult_domain"]
+from juncture.schema import Schema
+from juncture.schema_text import schema_of
+
+__all__ = ["adult_codes", "adult_domain", "adult_schema"]
 
 
 def _read_adult(name: str) -> bytes:
@@ -40,3 +44,12 @@ def adult_codes() -> NDArray[np.uint8]:
     with np.load(io.BytesIO(_read_adult("codes.npz")), allow_pickle=False) as archive:
         codes: NDArray[np.uint8] = archive["codes"]
     return codes
+
+
+def adult_schema() -> Schema:
+    """Give what the codes of :func:`adult_codes` stand for: the data set's own words and numbers.
+
+    It was written from the data set's description, so it is public knowledge. The bins of
+    ``fnlwgt``, ``capital-gain`` and ``capital-loss`` hold whole numbers.
+    """
+    return schema_of(tomllib.loads(_read_adult("schema.toml").decode("utf-8")))

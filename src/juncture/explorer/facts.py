@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
@@ -15,10 +15,12 @@ from juncture.explorer.question import identifier, literal
 from juncture.information import entropy, mutual_information
 from juncture.layout import Vector
 from juncture.model import Model
+from juncture.pages.account import account_of
 from juncture.release import Release
 from juncture.schema import Date
 
 Facts = dict[str, Any]
+_NOTHING: Mapping[str, Any] = {}
 _SPARKS = 28
 # Above this many cells of two-attribute tables, no pairs are proposed.
 _MOST_PAIR_CELLS = 4_000_000
@@ -40,7 +42,7 @@ def facts(release: Release, name: str) -> Facts:
     return {
         "name": name,
         "total": model.total,
-        "guarantee": guarantee(release.ledger),
+        "guarantee": guarantee(release.ledger, release.statistics),
         "certificate": certificate(release.statistics),
         "attributes": [_attribute(model, book, each, each in dated) for each in model.domain],
         "pairs": _strongest_pairs(model),
@@ -48,16 +50,39 @@ def facts(release: Release, name: str) -> Facts:
     }
 
 
-def guarantee(ledger: Sequence[Mapping[str, Any]] | None) -> Facts | None:
-    """What the events cost together: epsilons add up, and so do rhos."""
-    if not ledger:
+def guarantee(
+    ledger: Sequence[Mapping[str, Any]] | None, statistics: Mapping[str, Any] = _NOTHING
+) -> Facts | None:
+    """What the events cost together, in the notion of the budget where the release states one.
+
+    Epsilons add up, and so do rhos; with the delta of a budget, all events are composed under it.
+    """
+    account = account_of(ledger or (), statistics)
+    if not account.holds:
         return None
-    for notion, symbol in (("epsilon", "ε"), ("rho", "ρ")):
-        costs = [event.get(notion) for event in ledger]
-        if all(isinstance(cost, int | float) for cost in costs):
-            total = math.fsum(float(cost or 0.0) for cost in costs)
-            return {"notion": notion, "symbol": symbol, "value": total, "events": len(costs)}
-    return None
+    delta = _delta(account.budget)
+    known = {
+        "events": len(account.entries),
+        "budget": account.budget,
+        "neighbours": str(account.neighbours) if account.stated else None,
+        "delta": None if delta is None else f"{delta:g}",
+    }
+    if delta is not None:
+        value = account.epsilon_for(delta)
+        return {"notion": "delta", "symbol": "ε", "value": value, **known}
+    if account.pure and not str(account.budget).startswith("rho"):
+        return {"notion": "epsilon", "symbol": "ε", "value": account.epsilon, **known}
+    return {"notion": "rho", "symbol": "ρ", "value": account.rho, **known}
+
+
+def _delta(budget: str | None) -> float | None:
+    """The delta in the words of a budget, where there is a sound one."""
+    found = re.search(r"\bdelta (\S+)$", budget or "")
+    try:
+        delta = float(found[1]) if found else 0.0
+    except ValueError:
+        return None
+    return delta if 0.0 < delta < 1.0 else None
 
 
 def certificate(statistics: Mapping[str, Any]) -> Facts | None:

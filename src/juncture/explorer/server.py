@@ -203,7 +203,7 @@ def listening_on(host: str, port: int | None) -> socket.socket:
         try:
             made = socket.create_server((host, candidate), family=family)
         except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
+            reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         else:
             # Otherwise the end of every reply waits 40 ms for the browser to confirm its beginning.
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

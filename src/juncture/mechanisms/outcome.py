@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from juncture.domain import Clique
 from juncture.errors import InvalidInput
@@ -13,7 +13,11 @@ from juncture.layout import Vector
 from juncture.measurement import Measurement
 from juncture.model import Model
 from juncture.release import Release
+from juncture.schema import Schema
 from juncture.workload import Workload
+
+if TYPE_CHECKING:  # only read from: events are written by the curator
+    from juncture.privacy.ledger import Ledger
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,4 +46,21 @@ class Outcome:
         return Release(
             model=self.model, measurements=self.measurements, ledger=self.ledger,
             statistics=self.statistics,
+        )  # fmt: skip
+
+    def described_release(
+        self, mechanism: str, workload: Workload, ledger: Ledger, schema: Schema
+    ) -> Release:
+        """The release with all that a reader may ask: by what it was made, for what, under what."""
+        made = self.release()
+        about = {
+            "mechanism": mechanism,
+            "workload": [", ".join(clique) for clique in workload.cliques],
+            "budget": str(ledger.budget),
+            "spent": ledger.spent,
+            "neighbours": str(ledger.neighbours),
+        }
+        return Release(
+            model=made.model, measurements=made.measurements, ledger=ledger.events,
+            statistics={**made.statistics, **about}, schema=schema,
         )  # fmt: skip

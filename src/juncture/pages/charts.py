@@ -19,6 +19,8 @@ from juncture.pages.words import clipped, counted, percent
 WIDTH = 272.0
 FEW = 16
 _MOST_COLUMNS = 160
+# How much of the width columns take; what the lines behind them stand for is written beside them.
+_PLOT = WIDTH - 34.0
 
 
 def svg(width: float, height: float, label: str, *children: Child, class_: str = "") -> Markup:
@@ -76,7 +78,7 @@ def _columns(label: str, labels: Sequence[str], masses: Vector, shares: Vector) 
     sums = np.add.reduceat(shares, groups[:-1])
     counts = np.add.reduceat(masses, groups[:-1])
     peak = float(sums.max()) or 1.0
-    wide, floor = WIDTH / len(names), height - foot
+    wide, floor = _PLOT / len(names), height - foot
     columns = []
     for place, (value, count, share) in enumerate(zip(names, counts, sums, strict=True)):
         high = (floor - top) * share / peak
@@ -89,10 +91,10 @@ def _columns(label: str, labels: Sequence[str], masses: Vector, shares: Vector) 
                 tag("rect", x=x, y=floor - high, width=wide - gap, height=high, class_="bar"),
             )
         )
-    base = tag("line", x1=0, y1=floor, x2=WIDTH, y2=floor, class_="axis")
+    base = tag("line", x1=0, y1=floor, x2=_PLOT, y2=floor, class_="axis")
     return svg(
         WIDTH, height, label, _grid(peak, floor, top), columns, base,
-        tick_marks(labels, 0.0, WIDTH, height - 7),
+        tick_marks(labels, 0.0, _PLOT, height - 7),
     )  # fmt: skip
 
 
@@ -106,8 +108,8 @@ def _grid(peak: float, floor: float, top: float) -> Markup:
         y = floor - (floor - top) * place * step / peak
         mark = f"{100 * place * step:g}%"
         lines += [
-            tag("line", x1=0, y1=y, x2=WIDTH, y2=y, class_="grid"),
-            tag("text", mark, x=WIDTH, y=y - 3, class_="quiet end small"),
+            tag("line", x1=0, y1=y, x2=_PLOT, y2=y, class_="grid"),
+            tag("text", mark, x=_PLOT + 5, y=y + 3, class_="quiet small"),
         ]
     return join(lines)
 

@@ -94,7 +94,7 @@ summary{cursor:pointer;color:var(--accent);font-size:.9rem;padding:.25rem 0;widt
 details[open]>summary{margin-bottom:.2rem}
 pre{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.9rem 1.1rem;
  overflow-x:auto;margin:0 0 1.2rem;overflow-wrap:normal}
-.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,17.5rem),1fr));
+.cards{display:grid;align-items:start;grid-template-columns:repeat(auto-fill,minmax(min(100%,17.5rem),1fr));
  gap:1.1rem;margin-top:1.4rem}
 .cards.pairs{grid-template-columns:repeat(auto-fill,minmax(min(100%,24rem),1fr))}
 .card{margin:0;background:var(--card);border:1px solid var(--line);border-radius:.7rem;

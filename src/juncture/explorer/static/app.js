@@ -39,9 +39,25 @@ async function start() {
   await refresh();
 }
 
-// What the release is.
+// What the release is. A wider gap than this says nothing good or bad: it stands in the details alone.
 
-function guaranteeText({ symbol, value }) { return `${symbol} = ${number(Number(value.toPrecision(4)))}`; }
+const CLOSE = 0.1;
+
+function guaranteeText({ symbol, value, delta }) {
+  const spent = `${symbol} = ${number(Number(value.toPrecision(4)))}`;
+  return delta === null ? spent : `${spent}, δ = ${delta}`;
+}
+
+function guaranteeWords(guarantee) {
+  const words = { epsilon: "pure differential privacy", rho: "zero-concentrated differential privacy", delta: "approximate differential privacy" };
+  const { notion, events, budget, neighbours } = guarantee;
+  return [
+    `${guaranteeText(guarantee)}, ${words[notion]}, spent in ${events} ${events === 1 ? "event" : "events"}.`,
+    budget ? `The budget was ${budget}.` : "",
+    neighbours ? `Protected: ${neighbours}.` : "",
+    "The ledger in the release lists the events.",
+  ].filter(Boolean).join(" ");
+}
 
 function introduce() {
   const { guarantee, certificate } = release;
@@ -53,14 +69,13 @@ function introduce() {
     [node("b", {}, integer(release.total)), " records"],
     [node("b", {}, String(release.attributes.length)), " attributes"],
     guarantee ? ["private with ", node("b", {}, guaranteeText(guarantee))] : ["no ledger"],
-    certificate ? [gap !== null ? `fit within ${share(gap)} of the best` : certificate.short] : [],
+    certificate ? [gap !== null && gap <= CLOSE ? `fit within ${share(gap)} of the best` : certificate.short] : [],
   ];
   byId("facts").replaceChildren(...items.filter((parts) => parts.length).map((parts) => node("li", {}, ...parts)));
-  const words = { epsilon: "pure differential privacy", rho: "zero-concentrated differential privacy" };
   const facts = [
     ["Records", `${count(release.total)}: the total that the model stands for`],
     ["Guarantee", guarantee
-      ? `${guaranteeText(guarantee)}, ${words[guarantee.notion]}, spent in ${guarantee.events} ${guarantee.events === 1 ? "event" : "events"}. The ledger in the release lists them.`
+      ? guaranteeWords(guarantee)
       : "The release carries no ledger, so it says nothing about its guarantee. Ask where it came from."],
     ["Fit", certificate?.status ?? "The release does not say how the fit ended."],
     ["Certificate", gap === null ? "None: no useful bound on how much better another model could fit."
@@ -360,7 +375,10 @@ function wire() {
     byId("fold").setAttribute("aria-expanded", String(!open));
   });
   for (const id of ["about-open", "methods-open"]) byId(id).addEventListener("click", () => byId("about-dialog").showModal());
-  byId("records-open").addEventListener("click", () => byId("records-dialog").showModal());
+  byId("records-open").addEventListener("click", () => {
+    byId("records-conditions").hidden = !state.conditions.length;
+    byId("records-dialog").showModal();
+  });
   byId("records-cancel").addEventListener("click", () => byId("records-dialog").close());
   byId("records-form").addEventListener("submit", () => {
     const link = node("a", { href: api.sampleAddress(byId("records-n").value, byId("records-format").value, byId("records-seed").value), download: "" });

@@ -1,0 +1,114 @@
+"""What a tour is shown on: headings, small tables and bars on a terminal, plain text elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from juncture.cli.console import Rows, say, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH = 88
+_BAR = 22
+_INDENT = "   "
+
+
+class Stage:
+    """Prints in steps. Colours and bars only where standard output is a terminal."""
+
+    def __init__(self) -> None:
+        self.on_terminal = sys.stdout.isatty()
+        self._step, self._gap = 0, True
+
+    @cached_property
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    @cached_property
+    def _width(self) -> int:
+        return min(_WIDTH, self._console.width - 1) if self.on_terminal else _WIDTH
+
+    def title(self, text: str) -> None:
+        """The name of the whole."""
+        self._print(text, "bold")
+
+    def heading(self, text: str) -> None:
+        """Begin the next step."""
+        self._step += 1
+        self.gap()
+        self._print(f"{self._step}  {text}", "bold cyan")
+        self.gap()
+
+    def gap(self) -> None:
+        """An empty line, unless there is one."""
+        if not self._gap:
+            say()
+        self._gap = True
+
+    def text(self, text: str, style: str | None = None) -> None:
+        """A paragraph."""
+        self._print(self._filled(text, _INDENT), style)
+
+    def quote(self, text: str) -> None:
+        """Something as it would be typed: its lines stay as they are."""
+        self._print(textwrap.indent(text, _INDENT + "  "), "green")
+
+    def reply(self, text: str) -> None:
+        """Something that a program said."""
+        self._print(self._filled(text, _INDENT + "  "), "yellow")
+
+    def drawing(self, text: str) -> None:
+        """Lines that must not be broken: what is too long is left out."""
+        most = self._width - len(_INDENT)
+        cut = [line if len(line) <= most else f"{line[: most - 1]}…" for line in text.splitlines()]
+        self._print(textwrap.indent("\n".join(cut), _INDENT))
+
+    def table(self, columns: Sequence[str], rows: Rows, bars: Sequence[float] = ()) -> None:
+        """A small table; on a terminal with a bar for each row, where there is room for it."""
+        lines = table(columns, rows).splitlines()
+        width = max(map(len, lines))
+        room = self._width - len(_INDENT) - width - 2
+        drawn = self._bars(bars) if bars and self.on_terminal and room >= _BAR else [""] * len(rows)
+        self.gap()
+        self._print(_INDENT + lines[0], "bold")
+        self._print(_INDENT + lines[1], "dim")
+        for line, bar in zip(lines[2:], drawn, strict=True):
+            self._row(f"{_INDENT}{line:<{width}}  " if bar else _INDENT + line, bar)
+        self.gap()
+
+    def _filled(self, text: str, indent: str) -> str:
+        return textwrap.fill(
+            text,
+            self._width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+
+    def _bars(self, values: Sequence[float]) -> list[str]:
+        sign = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
+        most = max(*values, 1e-300)
+        return [sign * max(1, round(_BAR * max(value, 0.0) / most)) for value in values]
+
+    def _row(self, line: str, bar: str) -> None:
+        if not bar:
+            self._print(line)
+            return
+        from rich.text import Text
+
+        self._console.print(Text(line).append(bar, style="cyan"))
+
+    def _print(self, text: str, style: str | None = None) -> None:
+        self._gap = False
+        if self.on_terminal:
+            self._console.print(text, style=style)
+        else:
+            say(text)
