@@ -26,12 +26,15 @@ class MultiplicativeWeights:
     normalises: entropic mirror descent on half the squared residuals, with step 1 / (2 total).
     """
 
-    def __init__(self, domain: Domain, total: float, *, factored: bool) -> None:
+    def __init__(
+        self, domain: Domain, total: float, *, factored: bool, most_bytes: int | None = None
+    ) -> None:
         self._domain, self._total, self._factored = domain, total, factored
+        self._most_bytes = most_bytes
         self._tables: list[Factor] = []
         self._known: dict[Clique, tuple[list[Measurement], int, Factor]] = {}
         if not factored:
-            refuse_large(domain, tuple(domain))
+            refuse_large(domain, tuple(domain), most_bytes)
             self._tables = [Factor.full(domain, total / domain.size)]
 
     def fit(self, measurements: Sequence[Measurement], passes: int) -> None:
@@ -41,7 +44,7 @@ class MultiplicativeWeights:
         """
         groups = self._groups(measurements)
         for group in groups:
-            refuse_large(self._domain, group)
+            refuse_large(self._domain, group, self._most_bytes)
         found: dict[Clique, tuple[list[Measurement], int, Factor]] = {}
         for group in groups:
             inside = [m for m in measurements if m.clique and set(m.clique).issubset(group)]
@@ -102,12 +105,13 @@ def _same(one: list[Measurement], other: list[Measurement]) -> bool:
     return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
-def refuse_large(domain: Domain, group: Clique) -> None:
-    """Dense tables that do not fit into memory are refused before they are made."""
-    needed, limit = domain.size_of(group) * _BYTES_PER_CELL, free_memory_bytes()
-    if needed > _SHARE_OF_FREE_MEMORY * limit:
+def refuse_large(domain: Domain, group: Clique, most_bytes: int | None = None) -> None:
+    """Dense tables beyond a limit, by default half the free memory, are refused beforehand."""
+    needed = domain.size_of(group) * _BYTES_PER_CELL
+    limit = int(_SHARE_OF_FREE_MEMORY * free_memory_bytes()) if most_bytes is None else most_bytes
+    if needed > limit:
         raise ModelTooLarge(
             f"`update` must fit into memory; got a dense table over ({listed(group)}) of "
-            f"{readable_bytes(needed)}, where {readable_bytes(limit)} are free. "
+            f"{readable_bytes(needed)}, where {readable_bytes(limit)} are allowed. "
             "Use the graphical-model form."
         )

@@ -75,6 +75,8 @@ class MWEM:
     """Choices that would make the model larger are not offered; the limit grows with the rounds."""
     passes: int = 100
     """Of multiplicative weights over all measurements, after each round."""
+    most_table_bytes: int | None = None
+    """Of the dense tables of multiplicative weights; by default half of the free memory."""
     max_steps: int = 1000
 
     def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
@@ -86,7 +88,7 @@ class MWEM:
         state: _State = (
             _ModelState(curator.domain, total, self.max_steps)
             if self.update is Update.MODEL
-            else _WeightState(curator.domain, total, self.update is Update.FACTORED, self.passes)
+            else _WeightState(curator.domain, total, self)
         )
         rounds = self.n_rounds(len(curator.domain))
         for done in range(1, rounds + 1):
@@ -230,9 +232,12 @@ class _ModelState(_State):
 class _WeightState(_State):
     """The forms by multiplicative weights."""
 
-    def __init__(self, domain: Domain, total: float, factored: bool, passes: int) -> None:
-        self._domain, self._passes = domain, passes
-        self._weights = MultiplicativeWeights(domain, total, factored=factored)
+    def __init__(self, domain: Domain, total: float, options: MWEM) -> None:
+        self._domain, self._passes = domain, options.passes
+        self._weights = MultiplicativeWeights(
+            domain, total, factored=options.update is Update.FACTORED,
+            most_bytes=options.most_table_bytes,
+        )  # fmt: skip
 
     def update(self, measurements: Sequence[Measurement]) -> None:
         self._weights.fit(measurements, self._passes)
