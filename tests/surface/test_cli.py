@@ -355,3 +355,18 @@ def test_a_table_of_one_column_needs_no_options(tmp_path: Path, said: Said) -> N
     alone = SCHEMA.split("[columns.sex]", maxsplit=1)[0]
     made = write_table(tmp_path, schema=alone)
     assert "1 clique," in said(*release_of(made, "a.jct", "a.ledger", "--epsilon", "1"))
+
+
+def test_a_wide_table_gets_a_mechanism_that_can_serve_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a model of all pairs would be too large, and nothing was chosen, mwem is."""
+    columns = [f'x{i} = {{ kind = "integer", low = 0, high = 99 }}' for i in range(16)]
+    schema = tmp_path / "wide.toml"
+    lines = ['format = "juncture schema"', "version = 1", *(f"columns.{c}" for c in columns)]
+    schema.write_text("\n".join(lines))
+    assert run(["plan", "--schema", str(schema), "--epsilon", "1"]) == 0
+    out, beside = capsys.readouterr()
+    assert "Mechanism: mwem" in out
+    assert "would be too large" in beside
+    assert run(["plan", "--schema", str(schema), "--epsilon", "1", "--mechanism", "hdmm"]) == 1

@@ -73,12 +73,13 @@ Rho = Annotated[
     ),
 ]
 MechanismOption = Annotated[
-    MechanismName,
+    MechanismName | None,
     typer.Option(
         "--mechanism",
         "-m",
         metavar="NAME",
-        help="What decides what to measure: hdmm, mwem, privbayes or dualquery; see above.",
+        help="What decides what to measure: hdmm, mwem, privbayes or dualquery; see above. Else "
+        "hdmm, or mwem where a model of all that is asked for would be too large.",
     ),
 ]
 Marginals = Annotated[
@@ -148,6 +149,24 @@ class Asked:
                 "Two or three are usual."
             )
         return Workload.all_marginals(domain, columns)
+
+
+def mechanism_or_default(name: MechanismName | None, workload: Workload) -> MechanismName:
+    """What was asked for; else one that can serve the workload within memory."""
+    if name is not None:
+        return name
+    from juncture.errors import ModelTooLarge
+    from juncture.plan import Plan
+
+    try:
+        Plan.build(workload.domain, workload.cliques)
+    except ModelTooLarge:
+        note(
+            "a model of everything asked for would be too large: mwem measures what matters most. "
+            "Ask for fewer columns together to have all of it."
+        )
+        return MechanismName.MWEM
+    return MechanismName.HDMM
 
 
 def cliques_of(text: str, domain: Domain) -> list[Clique]:

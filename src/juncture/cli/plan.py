@@ -25,6 +25,7 @@ from juncture.cli.options import (
     Triples,
     agreed,
     budget_of,
+    mechanism_or_default,
     neighbours_of,
     opened,
 )
@@ -41,7 +42,7 @@ def plan(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    mechanism: MechanismOption = MechanismName.HDMM,
+    mechanism: MechanismOption = None,
     marginals: Marginals = None,
     cliques: Cliques = None,
     triples: Triples = None,
@@ -96,6 +97,7 @@ def plan(
     workload = Asked(marginals, cliques, triples, seed).workload(domain)
     payer = None if ledger is None else opened(ledger)
     relation = neighbours_of(neighbours) if payer is None else agreed(payer, neighbours)
+    mechanism = mechanism_or_default(mechanism, workload)
     found = forecast(mechanism_for(mechanism, budget), workload, relation, records)
     chosen = mechanism in (MechanismName.MWEM, MechanismName.PRIVBAYES)
     tree = None if chosen else Plan.build(domain, workload.cliques)

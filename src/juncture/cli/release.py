@@ -31,6 +31,7 @@ from juncture.cli.options import (
     Triples,
     agreed,
     budget_of,
+    mechanism_or_default,
     neighbours_of,
     opened,
 )
@@ -78,7 +79,7 @@ def release(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    mechanism: MechanismOption = MechanismName.HDMM,
+    mechanism: MechanismOption = None,
     marginals: Marginals = None,
     cliques: Cliques = None,
     triples: Triples = None,
@@ -124,7 +125,7 @@ def _order(
     data: Path,
     schema: Path,
     asked: Asked,
-    name: MechanismName,
+    asked_for: MechanismName | None,
     budget: Budget,
     neighbours: NeighbourName | None,
     ledger: Path,
@@ -139,6 +140,7 @@ def _order(
     found = read_schema(schema)
     _refuse_draft(found, schema)
     workload = asked.workload(found.domain)
+    name = mechanism_or_default(asked_for, workload)
     if name in (MechanismName.HDMM, MechanismName.DUALQUERY):
         Plan.build(found.domain, workload.cliques)  # refuses a model that is too large
     made = mechanism_for(name, budget)
