@@ -120,7 +120,8 @@ def _own_table(rows: list[Row], names: list[str]) -> str:
             pair = [medians(of(rows, mechanism=mechanism, form=f, setting="ours", data=n), "error")
                     for f in ("original", "model")]  # fmt: skip
             ratios.append(f"{pair[0] / pair[1]:.2f}" if pair[0] and pair[1] else "")
-        lines.append(("original over model", *ratios))
+        if any(ratios):
+            lines.append(("original over model", *ratios))
     return f"""### At equal budgets
 
 Epsilon 1; for DualQuery with delta 0.001, and as many rounds as zero-concentrated privacy allows.

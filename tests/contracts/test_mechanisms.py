@@ -263,6 +263,19 @@ def test_the_fit_to_a_deciding_set_by_brute_force() -> None:
         assert score.dependence(factor, n, Dependence.FIT) == pytest.approx(-best)
 
 
+def test_privbayes_keeps_its_model_within_the_limit(tmp_path: Path) -> None:
+    """Parents that would make the tree larger are let go; what is spent stays the same."""
+    cells = {}
+    for most in (60, 10_000_000):
+        ledger = Ledger.create(tmp_path / f"{most}", Budget(epsilon=1e6), Neighbours.REPLACE)
+        curator = SimulatedCurator(table(), ledger, rng=np.random.default_rng(0))
+        outcome = PrivBayes(epsilon=1e6, most_model_cells=most).run(curator, WORKLOAD)
+        assert outcome.model is not None
+        assert ledger.spent == pytest.approx(1e6)
+        cells[most] = outcome.model.plan.cells
+    assert cells[60] <= 60 < cells[10_000_000]
+
+
 def test_privbayes_by_fit_is_for_attributes_of_two_values(tmp_path: Path) -> None:
     """On a chain of such it finds the chain; on others it is refused before anything is paid."""
     domain = Domain(dict.fromkeys("abc", 2))

@@ -18,6 +18,7 @@ from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.parent_sets import maximal_parent_sets
 from juncture.mechanisms.price import price_of
+from juncture.plan import Plan
 from juncture.privacy.request import Request
 from juncture.privacy.score import Dependence
 from juncture.solvers.problem import Solver
@@ -69,6 +70,8 @@ class PrivBayes:
     most_parent_sets: int = 4_000
     """Of all attributes in one choice; where there are more, so many at random, whatever the data:
     wide tables of small attributes have millions."""
+    most_model_cells: int = 10_000_000
+    """Of the model's junction tree: parents that would make it larger are let go again."""
     solver: Solver = field(default_factory=StopAtNoise)
     max_steps: int = 5000
 
@@ -143,9 +146,25 @@ class PrivBayes:
             ]
             pairs = [(link.child, link.parents) for link in candidates]
             place = curator.select_by_dependence(pairs, by=self.dependence, **price)
-            network.append(candidates[place])
+            network.append(self._within_limit(domain, network, candidates[place]))
             watch("choosing parents", len(network), len(names))
         return network
+
+    def _within_limit(self, domain: Domain, network: Sequence[Link], chosen: Link) -> Link:
+        """The choice, without the parents that would make the model too large: post-processing."""
+        if self.estimation is Estimation.LOCAL:
+            return chosen
+        unlimited = 2**62
+        plan = Plan.build(domain, [(*p, c) for c, p in network], memory_limit=unlimited)
+        parents = chosen.parents
+
+        def cells(kept: Clique) -> int:
+            return plan.cells_with((*kept, chosen.child))
+
+        while parents and cells(parents) > self.most_model_cells:
+            fewer = [tuple(name for name in parents if name != left) for left in parents]
+            parents = min(fewer, key=cells)
+        return Link(chosen.child, parents)
 
     def cell_limit(self, d: int, n_records: int) -> float:
         """The most cells of a table whose average count is `usefulness` times its noise scale."""
