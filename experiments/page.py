@@ -222,7 +222,7 @@ def _stopping(rows: list[Row]) -> str:
     for way in ways:
         cells = [of(rows, data=n, way=way) for n in names]
         lines.append((way, *(spread(each, "error") for each in cells)))
-        lines.append(("oracle calls", *(medians(each, "calls") for each in cells)))
+        lines.append(("oracle calls", *(_whole(medians(each, "calls")) for each in cells)))
     less = []
     for n in names:
         pair = [medians(of(rows, data=n, way=w), "error") for w in ("stop at noise", "to the end")]
@@ -237,6 +237,10 @@ the data.
 PICTURE
 
 {table(("", *names), lines)}"""
+
+
+def _whole(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"
 
 
 def _beyond(rows: list[Row]) -> str:
@@ -306,8 +310,12 @@ side on two cores, so seconds are those of a busy machine; all trials together t
 {table(("", *names), lines)}"""
 
 
+def _short(seconds: float) -> str:
+    return f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.2g}"
+
+
 def _seconds_and_memory(rows: list[Row]) -> str:
     seconds, peak = medians(rows, "seconds"), medians(rows, "peak_mb")
     if seconds is None or any(row.get("reason") for row in rows):
         return "cannot run" if rows else ""
-    return f"{seconds:.2g} s, {peak:.0f} MB"
+    return f"{_short(seconds)} s, {peak:.0f} MB"

@@ -28,6 +28,7 @@ mpl.rcParams.update(
     }
 )
 import matplotlib.pyplot as plt  # noqa: E402  after its backend is chosen
+from matplotlib.ticker import FuncFormatter  # noqa: E402
 
 # Told apart also without colour sight.
 COLOURS = ("#9aa5b1", "#d98032", "#14708a", "#5b3a8c", "#222222")
@@ -45,12 +46,27 @@ def draw_all(results: dict[str, list[Row]], folder: Path) -> dict[str, Path]:
     for name, draw in plots.items():
         if results.get(name):
             figure = draw(results[name])
+            for panel in figure.axes:
+                _plain_numbers(panel)
             for ending in ("svg", "png"):
                 metadata = {"Date": None} if ending == "svg" else {"Software": None}
                 figure.savefig(folder / f"{name}.{ending}", dpi=140, metadata=metadata)
             plt.close(figure)
             made[name] = folder / f"{name}.svg"
     return made
+
+
+def _plain_numbers(panel: Any) -> None:  # noqa: ANN401
+    """0.2 instead of 2 times a power of ten, and not too many of them."""
+    for axis in (panel.xaxis, panel.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_formatter(FuncFormatter(_minor))
+
+
+def _minor(value: float, _place: int) -> str:
+    digit = f"{value:e}"[0]
+    return f"{value:g}" if digit in "25" else ""
 
 
 def _grid(rows: list[Row]) -> Any:  # noqa: ANN401
