@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from algorithm_two import averaged_marginals
 from context import Cell, Context, Experiment, Rows
 from paper_data import DataSet, load
 from trial import HDMM_SEEDS, fitted, recorded_measurements, to_the_end
@@ -13,7 +14,6 @@ from juncture.factor import Factor
 from juncture.measurement import Measurement
 from juncture.mechanisms.hdmm import HDMM
 from juncture.mechanisms.least_squares import local_least_squares
-from juncture.solvers.dual_averaging import DualAveraging
 from juncture.solvers.stop_at_noise import StopAtNoise
 from juncture.workload import workload_error
 
@@ -65,9 +65,7 @@ def _estimated(form: str, data: DataSet, measured: list[Measurement]) -> Callabl
     if form == "model":
         return fitted(data, measured, StopAtNoise()).model.project
     if form == AS_RECORDED:
-        solver = DualAveraging(geometry="clique")
-        steps = RECORDED_STEPS
-        return fitted(data, measured, solver, max_steps=steps, tolerance=1e-12).model.project
+        return averaged_marginals(data, measured, RECORDED_STEPS)
     return to_the_end(data, measured).model.project
 
 
