@@ -182,7 +182,9 @@ PICTURE
 def _time(rows: list[Row], column: str) -> str:
     found = values(rows, column)
     if not found:
-        return "cannot run" if any(row.get("reason") for row in rows) else ""
+        late = any(row.get("reason", "").startswith("not done") for row in rows)
+        stuck = "cannot run" if any(row.get("reason") for row in rows) else ""
+        return "not done" if late else stuck
     return f"{found[0] * 1000:.3g} ms" if found[0] < 1.0 else f"{found[0]:.3g} s"
 
 

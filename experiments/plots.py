@@ -31,7 +31,7 @@ import matplotlib.pyplot as plt  # noqa: E402  after its backend is chosen
 from matplotlib.ticker import FuncFormatter  # noqa: E402
 
 # Told apart also without colour sight.
-COLOURS = ("#9aa5b1", "#d98032", "#14708a", "#5b3a8c", "#222222")
+COLOURS = ("#14708a", "#d98032", "#5b3a8c", "#9aa5b1", "#222222")
 MARKERS = ("o", "s", "^", "D", "v")
 
 
@@ -85,12 +85,12 @@ def _grid(rows: list[Row]) -> Any:  # noqa: ANN401
         for place, (label, values) in enumerate(bars):
             at = [i + 0.2 * (place - 1.5) for i in range(len(names))]
             style = {"hatch": "////", "alpha": 0.55} if "recorded" in label else {}
-            colour = COLOURS[1] if "original" in label else COLOURS[2]
+            colour = COLOURS[1] if "original" in label else COLOURS[0]
             panel.bar(at, values, 0.19, label=label, color=colour, edgecolor="white", **style)
         panel.set(title=mechanism, yscale="log", ylabel="workload error")
         panel.set_xticks(range(len(names)), names)
         panel.grid(axis="x", visible=False)
-    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    _shared_legend(figure, panels.flat[0], 4)
     return figure
 
 
@@ -110,7 +110,7 @@ def _sweep(rows: list[Row]) -> Any:  # noqa: ANN401
         for place, form in enumerate(dict.fromkeys(row["form"] for row in rows)):
             _line(panel, of(rows, form=form), "epsilon", column, place, form)
         panel.set(title=title, xscale="log", yscale="log", xlabel="epsilon", ylabel="error")
-    panels[0].legend()
+    _shared_legend(figure, panels[0], 2)
     return figure
 
 
@@ -134,8 +134,14 @@ def _losses(rows: list[Row]) -> Any:  # noqa: ANN401
             label = f"minimising {loss.upper()}, {solver}"
             _line(panel, of(rows, loss=loss, solver=solver), "steps", column, place, label)
         panel.set(title=title, xscale="log", yscale="log", xlabel="steps")
-    panels[0].legend(fontsize=7)
+    _shared_legend(figure, panels[0], 3)
     return figure
+
+
+def _shared_legend(figure: Any, panel: Any, columns: int) -> None:  # noqa: ANN401
+    """One for all panels, above them."""
+    handles = panel.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=columns)
 
 
 def _stopping(rows: list[Row]) -> Any:  # noqa: ANN401
@@ -144,7 +150,7 @@ def _stopping(rows: list[Row]) -> Any:  # noqa: ANN401
     for place, way in enumerate(("to the end", "stop at noise")):
         found = [number(medians(of(rows, data=n, way=way), "error")) or 0.0 for n in names]
         at = [i + 0.36 * (place - 0.5) for i in range(len(names))]
-        panel.bar(at, found, 0.34, label=way, color=COLOURS[place * 2])
+        panel.bar(at, found, 0.34, label=way, color=COLOURS[1 - place])
     panel.set(ylabel="workload error", yscale="log")
     panel.set_xticks(range(len(names)), names)
     panel.grid(axis="x", visible=False)

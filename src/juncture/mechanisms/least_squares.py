@@ -17,7 +17,10 @@ from juncture.query import Kron
 def full_least_squares(
     domain: Domain, measurements: Sequence[Measurement], *, max_steps: int | None = None
 ) -> Factor:
-    """The smallest full table that fits the measurements best, by LSMR."""
+    """The smallest full table that fits the measurements best, by LSMR.
+
+    With `max_steps`, exactly so many steps, for those who time them.
+    """
     from scipy.sparse.linalg import LinearOperator, lsmr  # noqa: PLC0415  slow to import
 
     parts = [(m, domain.project(m.clique), m.operator(domain)) for m in measurements]
@@ -38,8 +41,8 @@ def full_least_squares(
 
     shape = (len(goal), domain.size)
     system = LinearOperator(shape, matvec=apply, rmatvec=adjoint, dtype=np.float64)
-    most = 10 * domain.size if max_steps is None else max_steps
-    found = lsmr(system, goal, atol=1e-10, btol=1e-10, maxiter=most)[0]
+    most, near = (10 * domain.size, 1e-10) if max_steps is None else (max_steps, 0.0)
+    found = lsmr(system, goal, atol=near, btol=near, conlim=0.0, maxiter=most)[0]
     return Factor(domain, np.asarray(found).reshape(domain.shape))
 
 
