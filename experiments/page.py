@@ -7,6 +7,7 @@ from pathlib import Path
 from catalogue import EXPERIMENTS
 from figures import RECORDED
 from findings import compared, gaussian_words, rounds_words, shares_words, sweep_words
+from grid import FACTORED, FULL
 from paper_data import NAMES
 from plots import draw_all
 from store import Row, Store
@@ -137,7 +138,13 @@ def _cannot(rows: list[Row]) -> str:
         return ""
     lines = [(f"{r['mechanism']}, {r['form']}, {r['setting']}", r["data"], r["reason"])
              for r in stuck]  # fmt: skip
-    return f"### What cannot run, and why\n\n{table(('form', 'data', 'reason'), lines)}"
+    limits = (
+        f"The full table was allowed {FULL['most_table_bytes']:,} bytes, about where the paper's "
+        f"runs ended; each table of the factored form {FACTORED['most_table_bytes']:,}, because "
+        "larger ones take minutes for a round. With more memory and days of time some of these "
+        "would end."
+    )
+    return f"### What cannot run, and why\n\n{limits}\n\n{table(('form', 'data', 'reason'), lines)}"
 
 
 def _sweep(rows: list[Row]) -> str:

@@ -18,6 +18,7 @@ from juncture.mechanisms.mwem import MWEM
 from juncture.mechanisms.price import price_of
 from juncture.mechanisms.privbayes import PrivBayes
 from juncture.privacy.accounting import (
+    DRAW_SLACK,
     Budget,
     Cost,
     Neighbours,
@@ -30,8 +31,6 @@ from juncture.workload import Workload
 
 Mechanism = HDMM | MWEM | PrivBayes | DualQuery
 Price = dict[str, float]
-# What the curator adds to the epsilon of every draw.
-_DRAW_SLACK = 1e-9
 # Noise beyond this drowns any table, and the samplers' integers would not hold more much longer.
 _MOST_NOISE = 1e8
 
@@ -187,7 +186,7 @@ def _privbayes(mechanism: PrivBayes, workload: Workload, n_records: int) -> Fore
 
 def _dual_query(mechanism: DualQuery, workload: Workload, n_records: int) -> Forecast:
     rounds, draws = mechanism.rounds(n_records), mechanism.draws
-    prices = [2.0 * mechanism.eta * t / n_records + _DRAW_SLACK for t in range(1, rounds)]
+    prices = [2.0 * mechanism.eta * t / n_records + DRAW_SLACK for t in range(1, rounds)]
     costs = [Cost(epsilon=draws * e, rho=draws * e**2 / 8.0) for e in prices]
     facts = (
         ("rounds", f"{rounds}: as many as the budget allows"),

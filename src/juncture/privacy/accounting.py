@@ -40,6 +40,10 @@ class Neighbours(StrEnum):
     """The number of records is public."""
 
 
+DRAW_SLACK = 1e-9
+"""Added to the epsilon of every weighted draw, whose weights are correct to fifteen digits."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cost:
     """What an event costs in each notion; infinite where it has no such guarantee."""

@@ -13,7 +13,7 @@ from juncture.domain import Clique, names_of
 from juncture.errors import InvalidInput
 from juncture.factor import Factor
 from juncture.privacy import score
-from juncture.privacy.accounting import Cost, Neighbours
+from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
 from juncture.privacy.lattice import COUNTING
 from juncture.privacy.ledger import Event
 from juncture.privacy.measuring import Integers, Measuring
@@ -22,7 +22,6 @@ from juncture.privacy.score import Dependence
 from juncture.query import Kron, Operator, Query, bind
 
 _MOST_ROUNDS, _MOST_ETA = 100_000, 100.0
-_DRAW_SLACK = 1e-9
 
 
 class Door(Measuring):
@@ -215,7 +214,7 @@ class Door(Measuring):
                 "`satisfied`, `n_before`, `eta` and `draws` must be sound numbers; got others. "
                 "Each record satisfies a query or does not."
             )
-        epsilon = 2.0 * eta * n_before / n_records + _DRAW_SLACK
+        epsilon = 2.0 * eta * n_before / n_records + DRAW_SLACK
         cost = Cost(epsilon=draws * epsilon, rho=draws * epsilon**2 / 8.0)
         what = f"{draws} draws from {2 * len(known)} queries"
         self._ledger.spend(Event(what, "exponential mechanism", cost, {"eta": eta}))
