@@ -27,8 +27,8 @@ from fit_problems import Array, FitProblem, Setting, counts, gaussian, laplace
 from fit_problems import chain as chain_fit
 
 from juncture import Codebook, Coding, Domain, Measurement, Plan, estimate
-from juncture.data.samples import adult_codes, adult_domain
-from juncture.data.source import Memory
+from juncture.private.samples import adult_codes, adult_domain
+from juncture.private.sources.source import Memory
 
 HERE = Path(__file__).parent
 Report = dict[str, Any]

@@ -11,9 +11,9 @@ from pathlib import Path
 import duckdb
 import harness
 
-from juncture.data.duck import DuckDB
-from juncture.data.samples import adult_domain
-from juncture.schema import Categorical, Integer, Schema
+from juncture.private.samples import adult_domain
+from juncture.private.sources.duck import DuckDB
+from juncture.tables.schema import Categorical, Integer, Schema
 
 # Attributes that hold numbers in the raw table; the others hold texts.
 NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")

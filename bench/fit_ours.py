@@ -9,9 +9,9 @@ import fit_problems
 from fit_problems import Array, Clique, FitProblem, Marginal
 
 from juncture import Domain, Measurement, Model, estimate
-from juncture.layout import Vector
-from juncture.solvers.accelerated import Accelerated
-from juncture.solvers.problem import Iterate, Problem
+from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.solvers.problem import Iterate, Problem
+from juncture.tables.layout import Vector
 
 MAX_STEPS = 100_000
 

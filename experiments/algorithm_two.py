@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 from paper_data import DataSet
 
-from juncture.domain import Clique
-from juncture.factor import Factor
-from juncture.loss import FitLoss
-from juncture.measurement import Measurement
-from juncture.oracles.propagation import Propagation
-from juncture.plan import Plan
-from juncture.solvers.dual_averaging import clique_constant
+from juncture.engine.plan import Plan
+from juncture.engine.propagation import Propagation
+from juncture.fit.loss import FitLoss
+from juncture.fit.solvers.dual_averaging import clique_constant
+from juncture.tables.domain import Clique
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
 
 
 def averaged_marginals(

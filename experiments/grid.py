@@ -35,7 +35,7 @@ from juncture.mechanisms.mwem import MWEM, Selection, Update
 from juncture.mechanisms.privbayes import PrivBayes
 from juncture.mechanisms.strategy import Shares
 from juncture.privacy.accounting import Budget, rho_of_epsilon
-from juncture.workload import workload_error
+from juncture.tables.workload import workload_error
 
 EPSILON, DELTA = 1.0, 0.001
 RHO = rho_of_epsilon(EPSILON, DELTA)

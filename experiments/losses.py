@@ -7,13 +7,13 @@ from context import Cell, Context, Experiment, Rows
 from paper_data import DataSet, load
 from trial import HDMM_SEEDS, fitted, recorded_measurements
 
-from juncture.measurement import Measurement
-from juncture.model import Model
-from juncture.solvers.accelerated import Accelerated
-from juncture.solvers.mirror_descent import MirrorDescent
-from juncture.solvers.problem import Solver
-from juncture.solvers.smoothed import Smoothed
-from juncture.workload import workload_error
+from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.solvers.mirror_descent import MirrorDescent
+from juncture.fit.solvers.problem import Solver
+from juncture.fit.solvers.smoothed import Smoothed
+from juncture.model.model import Model
+from juncture.tables.measurement import Measurement
+from juncture.tables.workload import workload_error
 
 STEPS = (10, 20, 50, 100, 200, 500, 1000, 2000)
 

@@ -13,7 +13,7 @@ from plots import draw_all
 from store import Row, Store
 from summary import medians, of, spread, table, values
 
-from juncture.whole_file import replacing
+from juncture._util.atomic_file import replacing
 
 MECHANISMS = ("PrivBayes", "DualQuery", "MWEM", "HDMM")
 COMMAND = "make reproduce DATA=FOLDER"

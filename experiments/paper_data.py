@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture.data.samples import adult_codes, adult_domain
-from juncture.data.source import Memory
-from juncture.domain import Clique, Domain
-from juncture.factor import Factor
-from juncture.layout import Vector
-from juncture.workload import Workload
+from juncture.private.samples import adult_codes, adult_domain
+from juncture.private.sources.source import Memory
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
+from juncture.tables.workload import Workload
 
 NAMES = ("titanic", "adult", "loans", "stroke")
 # For quick runs: a small table that is made here.

@@ -16,14 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from juncture.block import Point, Prefix, Range
-from juncture.domain import Clique
 from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.mwem import MWEM, Selection
 from juncture.mechanisms.privbayes import PrivBayes
-from juncture.query import Kron
-from juncture.workload import Workload
+from juncture.tables.domain import Clique
+from juncture.tables.queries.blocks import Point, Prefix, Range
+from juncture.tables.queries.products import Kron
+from juncture.tables.workload import Workload
 
 # Rounds that the 2019 code derived for epsilon 1 and delta 0.001, and the theorem's own.
 RECORDED_ROUNDS = {"titanic": 6, "adult": 59, "loans": 54, "stroke": 32, "toy": 6}

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from context import Cell, Context, Experiment, Rows
 
-from juncture.domain import Domain
 from juncture.errors import ModelTooLarge
-from juncture.estimation import estimate
-from juncture.measurement import Measurement
+from juncture.fit.estimation import estimate
+from juncture.fit.solvers.dual_averaging import DualAveraging
 from juncture.mechanisms.least_squares import full_least_squares
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights, refuse_large
-from juncture.solvers.dual_averaging import DualAveraging
+from juncture.tables.domain import Domain
+from juncture.tables.measurement import Measurement
 
 SIZE, N_RECORDS, STEPS = 10, 10_000, 25
 OURS, PEER, WEIGHTS, LSMR = "juncture", "mbi 2.0.0", "multiplicative weights", "LSMR"

@@ -12,10 +12,10 @@ from context import Cell, Context, Experiment, Rows
 from paper_data import load
 from trial import HDMM_SEEDS, fitted, recorded_measurements, to_the_end
 
+from juncture.fit.solvers.dual_averaging import DualAveraging
+from juncture.fit.solvers.stop_at_noise import StopAtNoise
 from juncture.mechanisms.hdmm import HDMM
-from juncture.solvers.dual_averaging import DualAveraging
-from juncture.solvers.stop_at_noise import StopAtNoise
-from juncture.workload import workload_error
+from juncture.tables.workload import workload_error
 
 RULE, TO_THE_END, PAPER = "stop at noise", "to the end", "Algorithm 2, 10,000 steps"
 SMALL = ("titanic", "stroke")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from juncture.whole_file import replacing
+from juncture._util.atomic_file import replacing
 
 Row = dict[str, str]
 

@@ -9,13 +9,13 @@ from context import Cell, Context, Experiment, Rows
 from paper_data import DataSet, load
 from trial import HDMM_SEEDS, fitted, recorded_measurements, to_the_end
 
-from juncture.domain import Clique
-from juncture.factor import Factor
-from juncture.measurement import Measurement
+from juncture.fit.solvers.stop_at_noise import StopAtNoise
 from juncture.mechanisms.hdmm import HDMM
 from juncture.mechanisms.least_squares import local_least_squares
-from juncture.solvers.stop_at_noise import StopAtNoise
-from juncture.workload import workload_error
+from juncture.tables.domain import Clique
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+from juncture.tables.workload import workload_error
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 FORMS = ("local least squares", "model", "model, to the end")

@@ -9,19 +9,19 @@ from typing import Any, Literal
 import numpy as np
 from paper_data import DataSet
 
-from juncture.block import Identity
-from juncture.estimation import Estimate, estimate
-from juncture.measurement import Measurement
+from juncture.fit.estimation import Estimate, estimate
+from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.solvers.problem import Solver
 from juncture.mechanisms.hdmm import HDMM
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.strategy import Strategy
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
-from juncture.privacy.simulated import SimulatedCurator
-from juncture.query import bind
-from juncture.solvers.accelerated import Accelerated
-from juncture.solvers.problem import Solver
-from juncture.workload import workload_error
+from juncture.private.simulated import SimulatedCurator
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.blocks import Identity
+from juncture.tables.queries.products import bind
+from juncture.tables.workload import workload_error
 
 # Of the 2019 experiments' drivers.
 HDMM_SEEDS = (468130658, 1928512456, 804613545, 1106580885, 1713056646)

@@ -13,8 +13,8 @@ from fastapi import FastAPI
 from numpy.typing import NDArray
 
 from juncture import Codebook, Coding, Domain, Factor, Model, Release
-from juncture.codebook import OUTSIDE
-from juncture.explorer.server import listening_on
+from juncture.publish.explorer.server import listening_on
+from juncture.tables.codebook import OUTSIDE
 
 TOKEN = "open-sesame"
 SIZES = {"age": 12, "pay": 5, "work": 5, "smoker": 2, 'odd "name" <b>': 3}

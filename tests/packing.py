@@ -11,9 +11,9 @@ import math
 import numpy as np
 
 from brute import Array, Clique, Sizes, Tables
-from juncture.domain import Domain
-from juncture.layout import Layout
-from juncture.plan import Plan
+from juncture.engine.plan import Plan
+from juncture.tables.domain import Domain
+from juncture.tables.layout import Layout
 
 
 def plan_of(sizes: Sizes, tables: Tables) -> Plan:

@@ -14,8 +14,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from brute import Array, Clique
-from juncture.domain import Domain
-from juncture.factor import Factor
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
 
 NAMES = "abcdef"
 T = TypeVar("T")

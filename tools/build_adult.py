@@ -9,9 +9,9 @@ first and the training part (32561 records) after it. To obtain it and rebuild::
     python tools/build_adult.py dataprep/datasets/data/adult.csv
 
 The script needs numpy only. It writes ``codes.npz``, ``domain.json``, ``schema.toml`` and
-``ATTRIBUTION.md`` into ``src/juncture/data/adult`` (or the folder given with ``--out``), and every
-run on the same raw file with the same compression library writes the same bytes. All four say the
-same about the codes: they come from one table, ``COLUMNS``.
+``ATTRIBUTION.md`` into ``src/juncture/private/adult`` (or the folder given with ``--out``), and
+every run on the same raw file with the same compression library writes the same bytes. All four say
+the same about the codes: they come from one table, ``COLUMNS``.
 """
 
 from __future__ import annotations

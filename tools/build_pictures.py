@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import root
 
-from juncture.markup import Markup, join, tag
-from juncture.pages.palette import DARK, LIGHT, variables
+from juncture._util.html import Markup, join, tag
+from juncture.publish.report.palette import DARK, LIGHT, variables
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 _STYLE = f"""

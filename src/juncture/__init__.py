@@ -8,7 +8,36 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
-    from juncture.block import (
+    from juncture.engine.plan import Plan
+    from juncture.engine.propagation import Propagation
+    from juncture.errors import (
+        BudgetExceeded,
+        ImpossibleModel,
+        InvalidInput,
+        JunctureError,
+        ModelTooLarge,
+        NotPublic,
+        UnknownAttribute,
+        UnreadableFile,
+    )
+    from juncture.fit.estimation import Estimate, Status, estimate
+    from juncture.fit.solvers.accelerated import Accelerated
+    from juncture.fit.solvers.direct import Direct
+    from juncture.fit.solvers.dual_averaging import DualAveraging
+    from juncture.fit.solvers.interior_gradient import InteriorGradient
+    from juncture.fit.solvers.mirror_descent import MirrorDescent
+    from juncture.fit.solvers.proximal import Proximal
+    from juncture.fit.solvers.relay import Relay
+    from juncture.fit.solvers.smoothed import Smoothed
+    from juncture.fit.solvers.stop_at_noise import StopAtNoise
+    from juncture.model.model import Model
+    from juncture.publish.release import Release, load
+    from juncture.tables.codebook import Codebook, Coding
+    from juncture.tables.domain import Domain
+    from juncture.tables.factor import Factor
+    from juncture.tables.layout import Layout
+    from juncture.tables.measurement import Measurement
+    from juncture.tables.queries.blocks import (
         AllRanges,
         Buckets,
         Identity,
@@ -21,38 +50,9 @@ if _typing.TYPE_CHECKING:
         Subset,
         Total,
     )
-    from juncture.codebook import Codebook, Coding
-    from juncture.domain import Domain
-    from juncture.errors import (
-        BudgetExceeded,
-        ImpossibleModel,
-        InvalidInput,
-        JunctureError,
-        ModelTooLarge,
-        NotPublic,
-        UnknownAttribute,
-        UnreadableFile,
-    )
-    from juncture.estimation import Estimate, Status, estimate
-    from juncture.factor import Factor
-    from juncture.layout import Layout
-    from juncture.measurement import Measurement
-    from juncture.model import Model
-    from juncture.oracles.propagation import Propagation
-    from juncture.plan import Plan
-    from juncture.query import Kron, Scaled, Stack
-    from juncture.release import Release, load
-    from juncture.schema import Boolean, Categorical, Date, Integer, Number, Schema
-    from juncture.schema_text import read_schema
-    from juncture.solvers.accelerated import Accelerated
-    from juncture.solvers.direct import Direct
-    from juncture.solvers.dual_averaging import DualAveraging
-    from juncture.solvers.interior_gradient import InteriorGradient
-    from juncture.solvers.mirror_descent import MirrorDescent
-    from juncture.solvers.proximal import Proximal
-    from juncture.solvers.relay import Relay
-    from juncture.solvers.smoothed import Smoothed
-    from juncture.solvers.stop_at_noise import StopAtNoise
+    from juncture.tables.queries.products import Kron, Scaled, Stack
+    from juncture.tables.schema import Boolean, Categorical, Date, Integer, Number, Schema
+    from juncture.tables.schema_toml import read_schema
 
 __all__ = [
     "Accelerated",
@@ -110,58 +110,58 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Accelerated": "solvers.accelerated",
-    "AllRanges": "block",
-    "Boolean": "schema",
-    "Buckets": "block",
+    "Accelerated": "fit.solvers.accelerated",
+    "AllRanges": "tables.queries.blocks",
+    "Boolean": "tables.schema",
+    "Buckets": "tables.queries.blocks",
     "BudgetExceeded": "errors",
-    "Categorical": "schema",
-    "Codebook": "codebook",
-    "Coding": "codebook",
-    "Date": "schema",
-    "Direct": "solvers.direct",
-    "Domain": "domain",
-    "DualAveraging": "solvers.dual_averaging",
-    "Estimate": "estimation",
-    "Factor": "factor",
-    "Identity": "block",
+    "Categorical": "tables.schema",
+    "Codebook": "tables.codebook",
+    "Coding": "tables.codebook",
+    "Date": "tables.schema",
+    "Direct": "fit.solvers.direct",
+    "Domain": "tables.domain",
+    "DualAveraging": "fit.solvers.dual_averaging",
+    "Estimate": "fit.estimation",
+    "Factor": "tables.factor",
+    "Identity": "tables.queries.blocks",
     "ImpossibleModel": "errors",
-    "Integer": "schema",
-    "InteriorGradient": "solvers.interior_gradient",
+    "Integer": "tables.schema",
+    "InteriorGradient": "fit.solvers.interior_gradient",
     "InvalidInput": "errors",
     "JunctureError": "errors",
-    "Kron": "query",
-    "Layout": "layout",
-    "Matrix": "block",
-    "Mean": "block",
-    "Measurement": "measurement",
-    "MirrorDescent": "solvers.mirror_descent",
-    "Model": "model",
+    "Kron": "tables.queries.products",
+    "Layout": "tables.layout",
+    "Matrix": "tables.queries.blocks",
+    "Mean": "tables.queries.blocks",
+    "Measurement": "tables.measurement",
+    "MirrorDescent": "fit.solvers.mirror_descent",
+    "Model": "model.model",
     "ModelTooLarge": "errors",
-    "Moments": "block",
+    "Moments": "tables.queries.blocks",
     "NotPublic": "errors",
-    "Number": "schema",
-    "Plan": "plan",
-    "Point": "block",
-    "Prefix": "block",
-    "Propagation": "oracles.propagation",
-    "Proximal": "solvers.proximal",
-    "Range": "block",
-    "Relay": "solvers.relay",
-    "Release": "release",
-    "Scaled": "query",
-    "Schema": "schema",
-    "Smoothed": "solvers.smoothed",
-    "Stack": "query",
-    "Status": "estimation",
-    "StopAtNoise": "solvers.stop_at_noise",
-    "Subset": "block",
-    "Total": "block",
+    "Number": "tables.schema",
+    "Plan": "engine.plan",
+    "Point": "tables.queries.blocks",
+    "Prefix": "tables.queries.blocks",
+    "Propagation": "engine.propagation",
+    "Proximal": "fit.solvers.proximal",
+    "Range": "tables.queries.blocks",
+    "Relay": "fit.solvers.relay",
+    "Release": "publish.release",
+    "Scaled": "tables.queries.products",
+    "Schema": "tables.schema",
+    "Smoothed": "fit.solvers.smoothed",
+    "Stack": "tables.queries.products",
+    "Status": "fit.estimation",
+    "StopAtNoise": "fit.solvers.stop_at_noise",
+    "Subset": "tables.queries.blocks",
+    "Total": "tables.queries.blocks",
     "UnknownAttribute": "errors",
     "UnreadableFile": "errors",
-    "estimate": "estimation",
-    "load": "release",
-    "read_schema": "schema_text",
+    "estimate": "fit.estimation",
+    "load": "publish.release",
+    "read_schema": "tables.schema_toml",
 }
 
 if not _typing.TYPE_CHECKING:  # a type checker would take every name for one that exists

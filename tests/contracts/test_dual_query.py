@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from juncture.block import Identity, Prefix
-from juncture.data.source import Memory
-from juncture.domain import Domain
+from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.mechanisms.draw_likelihood import DrawLikelihood, Round
 from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.record_search import RecordSearch
-from juncture.plan import Plan
 from juncture.privacy import score
 from juncture.privacy.accounting import Budget, Neighbours
-from juncture.privacy.curator import Curator
 from juncture.privacy.ledger import Ledger
-from juncture.privacy.simulated import SimulatedCurator
-from juncture.workload import Task, Workload, workload_error
+from juncture.private.curator import Curator
+from juncture.private.simulated import SimulatedCurator
+from juncture.private.sources.source import Memory
+from juncture.tables.domain import Domain
+from juncture.tables.queries.blocks import Identity, Prefix
+from juncture.tables.workload import Task, Workload, workload_error
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 WORKLOAD = Workload(

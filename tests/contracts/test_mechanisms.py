@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from juncture.block import Identity, Prefix
-from juncture.data.source import Memory
-from juncture.domain import Clique, Domain
 from juncture.errors import BudgetExceeded, InvalidInput, ModelTooLarge
-from juncture.factor import Factor
-from juncture.measurement import Measurement
 from juncture.mechanisms.hdmm import HDMM, Estimation, Template
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.mechanisms.mwem import MWEM, Selection, Update, single_row
@@ -24,11 +19,16 @@ from juncture.mechanisms.privbayes import PrivBayes
 from juncture.mechanisms.strategy import Shares
 from juncture.privacy import score
 from juncture.privacy.accounting import Budget, Neighbours
-from juncture.privacy.curator import Curator
 from juncture.privacy.ledger import Ledger
 from juncture.privacy.score import Dependence
-from juncture.privacy.simulated import SimulatedCurator
-from juncture.workload import Task, Workload, workload_error
+from juncture.private.curator import Curator
+from juncture.private.simulated import SimulatedCurator
+from juncture.private.sources.source import Memory
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.blocks import Identity, Prefix
+from juncture.tables.workload import Task, Workload, workload_error
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 2, "d": 5})
 WORKLOAD = Workload.all_marginals(DOMAIN, 2)
@@ -345,7 +345,7 @@ def test_only_the_curator_touches_the_data() -> None:
     import juncture.mechanisms as package  # noqa: PLC0415
 
     for path in Path(str(package.__file__)).parent.glob("*.py"):
-        assert "juncture.data" not in path.read_text()
+        assert "juncture.private.sources" not in path.read_text()
 
 
 class _Spy(Memory):

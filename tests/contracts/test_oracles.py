@@ -13,11 +13,11 @@ import brute
 import packing
 import problems
 from brute import Array, Tables
-from juncture.domain import Domain
+from juncture.engine.plan import Plan
+from juncture.engine.propagation import Propagation
+from juncture.engine.reference import Oracle, Reference
 from juncture.errors import ImpossibleModel, InvalidInput
-from juncture.oracles.propagation import Propagation
-from juncture.oracles.reference import Oracle, Reference
-from juncture.plan import Plan
+from juncture.tables.domain import Domain
 from problems import PROBLEMS, Problem
 
 Make = Callable[[Plan], Oracle]

@@ -12,26 +12,26 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linprog, minimize, nnls
 
-from juncture import block
-from juncture.data.samples import adult_codes, adult_domain
-from juncture.domain import Domain
+from juncture.engine.plan import Plan
+from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
-from juncture.estimation import Estimate, Status, estimate
-from juncture.factor import Factor
-from juncture.loss import FitLoss
-from juncture.measurement import Measurement
-from juncture.oracles.propagation import Propagation
-from juncture.plan import Plan
-from juncture.query import Kron, Query, bind
-from juncture.solvers.accelerated import Accelerated
-from juncture.solvers.dual_averaging import DualAveraging, clique_constant, record_constant
-from juncture.solvers.interior_gradient import InteriorGradient
-from juncture.solvers.mirror_descent import MirrorDescent
-from juncture.solvers.problem import Solver
-from juncture.solvers.proximal import Proximal
-from juncture.solvers.relay import Relay
-from juncture.solvers.smoothed import Smoothed
-from juncture.solvers.stop_at_noise import StopAtNoise
+from juncture.fit.estimation import Estimate, Status, estimate
+from juncture.fit.loss import FitLoss
+from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.solvers.dual_averaging import DualAveraging, clique_constant, record_constant
+from juncture.fit.solvers.interior_gradient import InteriorGradient
+from juncture.fit.solvers.mirror_descent import MirrorDescent
+from juncture.fit.solvers.problem import Solver
+from juncture.fit.solvers.proximal import Proximal
+from juncture.fit.solvers.relay import Relay
+from juncture.fit.solvers.smoothed import Smoothed
+from juncture.fit.solvers.stop_at_noise import StopAtNoise
+from juncture.private.samples import adult_codes, adult_domain
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries import blocks as block
+from juncture.tables.queries.products import Kron, Query, bind
 
 Array = NDArray[np.float64]
 TOTAL = 200.0

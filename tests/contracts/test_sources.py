@@ -20,11 +20,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from juncture.data.duck import DuckDB
-from juncture.data.source import Memory, Source
-from juncture.domain import Domain
 from juncture.errors import InvalidInput, UnreadableFile
-from juncture.schema import (
+from juncture.private.sources.duck import DuckDB
+from juncture.private.sources.source import Memory, Source
+from juncture.tables.domain import Domain
+from juncture.tables.schema import (
     Boolean,
     Categorical,
     Column,
@@ -181,7 +181,7 @@ def spark() -> Iterator[Any]:
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
     """The same table behind every implementation."""
     if request.param == "spark":
-        from juncture.data.spark import Spark  # noqa: PLC0415
+        from juncture.private.sources.spark import Spark  # noqa: PLC0415
 
         session = request.getfixturevalue("spark")
         pq.write_table(arrow(), tmp_path / "table.parquet")
@@ -249,7 +249,7 @@ def test_errors_name_the_column_and_the_count_never_the_value(
 
 def test_spark_refuses_in_the_same_words(spark: Any) -> None:
     """The rules are those of the other engines."""
-    from juncture.data.spark import Spark  # noqa: PLC0415
+    from juncture.private.sources.spark import Spark  # noqa: PLC0415
 
     frame = spark.createDataFrame([(1,), (7,)], "x INT")
     with pytest.raises(InvalidInput, match="got 1 rows of 'x' that are outside its domain"):
@@ -368,7 +368,7 @@ def test_narrow_types_and_not_a_number() -> None:
 
 def test_spark_does_not_count_an_older_file(spark: Any, tmp_path: Path) -> None:
     """A path that was written anew has new rows."""
-    from juncture.data.spark import Spark  # noqa: PLC0415
+    from juncture.private.sources.spark import Spark  # noqa: PLC0415
 
     schema, path = Schema({"a": Integer(low=0, high=3)}), tmp_path / "t.parquet"
     for rows, expected in (([0, 0, 0], [3, 0, 0, 0]), ([1, 2], [0, 1, 1, 0])):

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 import brute
 import strategies
 from brute import Array, Clique
-from juncture import block
-from juncture.domain import Domain
 from juncture.errors import ImpossibleModel
-from juncture.factor import Factor
-from juncture.model import Model
-from juncture.query import Kron
+from juncture.model.model import Model
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
+from juncture.tables.queries import blocks as block
+from juncture.tables.queries.products import Kron
 
 TOTAL = 50.0
 MODELS = strategies.models(max_attributes=5, max_size=4)

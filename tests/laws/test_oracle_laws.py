@@ -13,11 +13,11 @@ import brute
 import packing
 import strategies
 from brute import Array, Clique, Tables
-from juncture.domain import Domain
+from juncture.engine.plan import Plan
+from juncture.engine.propagation import Propagation
 from juncture.errors import ImpossibleModel
-from juncture.layout import Layout
-from juncture.oracles.propagation import Propagation
-from juncture.plan import Plan
+from juncture.tables.domain import Domain
+from juncture.tables.layout import Layout
 from strategies import Model
 
 POSSIBLE = strategies.models()

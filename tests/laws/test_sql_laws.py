@@ -10,11 +10,11 @@ import duckdb
 import numpy as np
 import pytest
 
-from juncture.codebook import OUTSIDE, Codebook, Coding
-from juncture.domain import Domain
 from juncture.errors import InvalidInput
-from juncture.factor import Factor
-from juncture.model import Model
+from juncture.model.model import Model
+from juncture.tables.codebook import OUTSIDE, Codebook, Coding
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
 
 DOMAIN = Domain({"age": 6, "sex": 2, "job": 4, "hours-per-week": 3})
 JOBS = ("clerk", "nurse", "pilot", None)

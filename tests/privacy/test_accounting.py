@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from juncture import block
-from juncture.domain import Domain
 from juncture.errors import InvalidInput
 from juncture.privacy.accounting import (
     Budget,
@@ -29,7 +27,9 @@ from juncture.privacy.accounting import (
     planned_epsilon,
     rho_of_epsilon,
 )
-from juncture.query import Kron, Query, Scaled, Stack, bind
+from juncture.tables.domain import Domain
+from juncture.tables.queries import blocks as block
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
 
 DOMAIN = Domain({"a": 3, "b": 4})
 QUERIES: list[Query] = [

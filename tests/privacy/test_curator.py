@@ -18,21 +18,21 @@ import pytest
 from scipy.stats import beta
 
 from audit import FALSE_ALARM, lower_bound
-from juncture import block
-from juncture.data.source import Memory
-from juncture.domain import Clique, Domain
 from juncture.errors import BudgetExceeded, InvalidInput, NotPublic
-from juncture.factor import Factor
-from juncture.measurement import Noise
-from juncture.privacy import noise
 from juncture.privacy.accounting import Budget, Neighbours
-from juncture.privacy.curator import Curator
 from juncture.privacy.lattice import on_lattice
 from juncture.privacy.ledger import Ledger
-from juncture.privacy.measuring import discrete_stddev
 from juncture.privacy.request import Request
-from juncture.privacy.simulated import SimulatedCurator
-from juncture.query import Kron, Query, Scaled, Stack, bind
+from juncture.private import noise
+from juncture.private.curator import Curator
+from juncture.private.measuring import discrete_stddev
+from juncture.private.simulated import SimulatedCurator
+from juncture.private.sources.source import Memory
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Noise
+from juncture.tables.queries import blocks as block
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
 
 DOMAIN = Domain({"a": 3, "b": 2})
 ADD, REPLACE = Neighbours.ADD_OR_REMOVE, Neighbours.REPLACE

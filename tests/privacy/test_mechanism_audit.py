@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 
 from audit import lower_bound
-from juncture.data.source import Memory
-from juncture.domain import Domain
-from juncture.measurement import Noise
 from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import HDMM, Estimation
 from juncture.mechanisms.mwem import MWEM, Selection
@@ -20,8 +17,11 @@ from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.privbayes import PrivBayes
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
-from juncture.privacy.simulated import SimulatedCurator
-from juncture.workload import Workload
+from juncture.private.simulated import SimulatedCurator
+from juncture.private.sources.source import Memory
+from juncture.tables.domain import Domain
+from juncture.tables.measurement import Noise
+from juncture.tables.workload import Workload
 
 DOMAIN = Domain({"a": 2, "b": 2, "c": 2})
 WORKLOAD = Workload.all_marginals(DOMAIN, 2)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from juncture.measurement import Noise
-from juncture.privacy import noise
-from juncture.privacy.measuring import discrete_stddev
+from juncture.private import noise
+from juncture.private.measuring import discrete_stddev
+from juncture.tables.measurement import Noise
 
 N = 40_000
 # The chance that a sound sampler fails any one of these tests.

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from juncture.cli.app import app
 from juncture.cli.main import run
 from juncture.privacy.ledger import Ledger
-from juncture.release import load
+from juncture.publish.release import load
 from tables import SCHEMA, Table, write_table
 
 Said = Callable[..., str]

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from juncture import machine_code
+from juncture.engine.compiled import loader
 
+COMPILED = "juncture.engine.compiled"
 SCRIPT = """
 import json, sys, numpy as np
 from juncture import Domain, Plan, Propagation
-from juncture.flat import dot
+from juncture.engine.vector_ops import dot
 domain = Domain({"a": 2, "b": 3, "c": 4})
 oracle = Propagation(Plan.build(domain, [("a", "b"), ("b", "c")]))
 beliefs = oracle.marginals(np.arange(float(oracle.layout.size)))
@@ -83,7 +84,7 @@ def test_a_user_without_a_home_can_use_it(monkeypatch: pytest.MonkeyPatch) -> No
     for name in ("JUNCTURE_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", homeless)
-    assert len(list(machine_code.folders())) == 1
+    assert len(list(loader.folders())) == 1
 
 
 @pytest.mark.parametrize("damage", ["cut", "altered", "emptied"])
@@ -97,15 +98,17 @@ def test_damaged_machine_code_is_not_loaded(
     altered[len(whole) // 2] ^= 1
     damaged = {"cut": whole[:-100], "altered": bytes(altered), "emptied": b""}[damage]
     kept_file(cache).write_bytes(damaged)
-    monkeypatch.setattr("juncture.entry_points.compile_all", lambda _signatures: b"made anew")
-    assert machine_code.object_file() == b"made anew"
+    monkeypatch.setattr(
+        "juncture.engine.compiled.entry_points.compile_all", lambda _signatures: b"made anew"
+    )
+    assert loader.object_file() == b"made anew"
     kept_file(cache).write_bytes(whole)
-    assert machine_code.object_file() == whole[:-32]
+    assert loader.object_file() == whole[:-32]
 
 
 def test_the_key_depends_on_every_compiled_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever file of compiled code changes, the machine code is made anew."""
-    package, key = Path(machine_code.__file__).parent, machine_code.key()
+    package, key = Path(loader.__file__).parent, loader.key()
     sources = {path for path in package.rglob("*.py") if "import carray" in path.read_text()}
     sources |= {path for path in package.rglob("*.py") if "from numba import" in path.read_text()}
     read = Path.read_bytes
@@ -114,9 +117,9 @@ def test_the_key_depends_on_every_compiled_source(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(
             Path, "read_bytes", lambda path, s=source: read(path) + b"#" * (path == s)
         )
-        assert machine_code.key() != key, source
+        assert loader.key() != key, source
     monkeypatch.undo()
-    assert machine_code.key() == key
+    assert loader.key() == key
 
 
 def test_a_folder_that_cannot_be_written_is_no_obstacle(
@@ -126,6 +129,8 @@ def test_a_folder_that_cannot_be_written_is_no_obstacle(
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("JUNCTURE_CACHE", str(blocked / "below"))
-    monkeypatch.setattr("juncture.entry_points.compile_all", lambda _signatures: b"code")
-    assert machine_code.object_file() == b"code"
+    monkeypatch.setattr(
+        "juncture.engine.compiled.entry_points.compile_all", lambda _signatures: b"code"
+    )
+    assert loader.object_file() == b"code"
     assert list(tmp_path.iterdir()) == [blocked]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from juncture.data.samples import adult_codes, adult_domain
-from juncture.demo import QUESTIONS, Demo
 from juncture.privacy.ledger import Ledger
-from juncture.release import load
+from juncture.private.samples import adult_codes, adult_domain
+from juncture.publish.release import load
+from juncture.workflow.demo import QUESTIONS, Demo
 
 COMMAND = [sys.executable, "-m", "juncture", "demo"]
 NAMES = {"adult.ledger", "adult.jct", "adult.html", "adult-synthetic.csv", "adult.toml"}

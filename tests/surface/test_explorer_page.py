@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from explorer_server import SIZES, TOKEN, running, small_release
-from juncture.explorer.server import app_of
+from juncture.publish.explorer.server import app_of
 
 CHROMIUM = Path("/usr/bin/chromium")
 sync_api = pytest.importorskip(

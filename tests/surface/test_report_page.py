@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
 
 from juncture import Codebook, Coding, Domain, Factor, Measurement, Model, Release
-from juncture.report import write_report
+from juncture.publish.report.document import write_report
 
 CHROMIUM = Path("/usr/bin/chromium")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")

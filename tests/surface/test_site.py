@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from juncture.pages.palette import DARK, LIGHT
+from juncture.publish.report.palette import DARK, LIGHT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -10,9 +10,9 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import matrices
-from juncture import block
-from juncture.block import Block
 from juncture.errors import InvalidInput
+from juncture.tables.queries import blocks as block
+from juncture.tables.queries.blocks import Block
 
 SIZE = 6
 VALUES = [2.0, -1.0, 0.5, 3.0, 3.0, 1.0]

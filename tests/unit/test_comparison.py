@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from juncture.comparison import differences, small_cliques
-from juncture.domain import Clique, Domain
-from juncture.factor import Factor
+from juncture.publish.comparison import differences, small_cliques
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
 
 DOMAIN = Domain({"a": 2, "b": 2})
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute import Array, einsum
-from juncture.contraction import ONE, Axes, Contraction, Step
-from juncture.contraction_path import Path, best_path, leaves
-from juncture.plan import Plan
+from juncture.engine.contraction import ONE, Axes, Contraction, Step
+from juncture.engine.paths import Path, best_path, leaves
+from juncture.engine.plan import Plan
 from packing import plan_of
 from problems import ONCE_FAILED, PROBLEMS, Problem
 

@@ -10,14 +10,14 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
-from juncture.codebook import Codebook, Coding
-from juncture.decoded_file import write_records
-from juncture.domain import Domain
 from juncture.errors import InvalidInput
-from juncture.factor import Factor
-from juncture.model import Model
-from juncture.release import Release
-from juncture.schema import Boolean, Categorical, Date, Integer, Number, Outside, Schema
+from juncture.model.model import Model
+from juncture.publish.records import write_records
+from juncture.publish.release import Release
+from juncture.tables.codebook import Codebook, Coding
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
+from juncture.tables.schema import Boolean, Categorical, Date, Integer, Number, Outside, Schema
 
 SCHEMA = Schema(
     {

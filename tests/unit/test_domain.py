@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
-from juncture.domain import Domain
 from juncture.errors import InvalidInput, JunctureError, UnknownAttribute
+from juncture.tables.domain import Domain
 
 ABC = Domain({"a": 2, "b": 3, "c": 4})
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 import graphs
 import strategies
 from graphs import Scope
-from juncture.elimination import Bucket, closed_graph, eliminate
+from juncture.engine.elimination import Bucket, closed_graph, eliminate
 
 Drawn = tuple[list[int], list[Scope]]
 

@@ -36,13 +36,13 @@ from juncture import (
     Release,
     Schema,
 )
-from juncture.codebook import OUTSIDE, Special
-from juncture.explorer import limits
-from juncture.explorer.facts import certificate, guarantee
-from juncture.explorer.guard import cookie_name
-from juncture.explorer.question import Chosen, Within, condition_sql, identifier, question
-from juncture.explorer.server import _answered, app_of, serve
 from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon
+from juncture.publish.explorer import limits
+from juncture.publish.explorer.facts import certificate, guarantee
+from juncture.publish.explorer.guard import cookie_name
+from juncture.publish.explorer.question import Chosen, Within, condition_sql, identifier, question
+from juncture.publish.explorer.server import _answered, app_of, serve
+from juncture.tables.codebook import OUTSIDE, Special
 
 RELEASE = small_release()
 MODEL = RELEASE.model
@@ -136,9 +136,9 @@ def test_the_page_holds_nothing_of_the_release(address: str) -> None:
 
 
 def _static_files() -> list[Path]:
-    import juncture.explorer  # noqa: PLC0415
+    import juncture.publish.explorer  # noqa: PLC0415
 
-    folder = Path(str(juncture.explorer.__file__)).parent / "static"
+    folder = Path(str(juncture.publish.explorer.__file__)).parent / "static"
     return sorted(folder.iterdir())
 
 
@@ -585,7 +585,7 @@ def test_codes_that_sql_cannot_tell_apart_are_refused() -> None:
 def test_serve_prints_an_address_that_answers(tmp_path: Path) -> None:
     """`serve` prints the address with a token, answers there, and ends quietly on Ctrl-C."""
     path = small_release().save(tmp_path / "small.jct")
-    code = f"from juncture.explorer.server import serve; serve({str(path)!r}, port=0)"
+    code = f"from juncture.publish.explorer.server import serve; serve({str(path)!r}, port=0)"
     with subprocess.Popen(
         [sys.executable, "-W", "error", "-c", code],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

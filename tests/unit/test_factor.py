@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import strategies
 from brute import Array, einsum
-from juncture.domain import Domain
 from juncture.errors import InvalidInput, UnknownAttribute
-from juncture.factor import Factor
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
 
 NAMES = strategies.NAMES
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv]

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from juncture.block import Identity, Prefix
-from juncture.data.source import Memory
-from juncture.domain import Domain
 from juncture.errors import BudgetExceeded, InvalidInput
-from juncture.forecast import forecast, mechanism_for
+from juncture.mechanisms.forecast import forecast, mechanism_for
 from juncture.mechanisms.hdmm import HDMM, Estimation
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
-from juncture.privacy.simulated import SimulatedCurator
-from juncture.workload import Task, Workload
+from juncture.private.simulated import SimulatedCurator
+from juncture.private.sources.source import Memory
+from juncture.tables.domain import Domain
+from juncture.tables.queries.blocks import Identity, Prefix
+from juncture.tables.workload import Task, Workload
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 2, "d": 5})
 WORKLOAD = Workload.all_marginals(DOMAIN, 2)

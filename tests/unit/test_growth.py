@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 import graphs
 import strategies
 from graphs import Scope
-from juncture.domain import Domain
-from juncture.elimination import Bucket, closed_graph, eliminate
-from juncture.growth import Growth
-from juncture.plan import Plan
+from juncture.engine.elimination import Bucket, closed_graph, eliminate
+from juncture.engine.growth import Growth
+from juncture.engine.plan import Plan
+from juncture.tables.domain import Domain
 
 Asked = tuple[list[int], list[Scope], list[Bucket], Scope]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import graphs
 import strategies
 from graphs import Scope
-from juncture.elimination import Bucket
-from juncture.junction import EMPTY_CLIQUE_ALONE, ROOT, JunctionTree, junction_tree
+from juncture.engine.elimination import Bucket
+from juncture.engine.junction import EMPTY_CLIQUE_ALONE, ROOT, JunctionTree, junction_tree
 
 Drawn = tuple[list[int], list[Scope]]
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import packing
 import strategies
-from juncture.domain import Domain
 from juncture.errors import InvalidInput, UnknownAttribute
-from juncture.factor import Factor
-from juncture.layout import Layout
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Layout
 from strategies import Model
 
 ABC = Domain({"a": 2, "b": 3, "c": 4})

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute import Array, einsum
-from juncture.contraction import ONE
-from juncture.oracles.loops import Axes, Loop, LoopTable, loop_order
+from juncture.engine.contraction import ONE
+from juncture.engine.loops import Axes, Loop, LoopTable, loop_order
 from packing import plan_of
 from problems import PROBLEMS, Problem
 

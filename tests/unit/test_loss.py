@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from juncture import block
-from juncture.domain import Domain
 from juncture.errors import InvalidInput
-from juncture.factor import Factor
-from juncture.layout import Layout
-from juncture.loss import CustomLoss, FitLoss, Kind
-from juncture.measurement import Measurement
-from juncture.query import Kron, Stack
+from juncture.fit.loss import CustomLoss, FitLoss, Kind
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Layout
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries import blocks as block
+from juncture.tables.queries.products import Kron, Stack
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2})
 LAYOUT = Layout(DOMAIN, [("a", "b"), ("b", "c"), ("c",)])

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from juncture import block
-from juncture.domain import Domain
 from juncture.errors import InvalidInput, UnknownAttribute
-from juncture.measurement import Measurement, Noise
-from juncture.query import Kron
+from juncture.tables.domain import Domain
+from juncture.tables.measurement import Measurement, Noise
+from juncture.tables.queries import blocks as block
+from juncture.tables.queries.products import Kron
 
 DOMAIN = Domain({"a": 2, "b": 3})
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from juncture.domain import Domain
-from juncture.estimation import estimate
-from juncture.measurement import Measurement
-from juncture.misfit import misfit_of, misfits
+from juncture.fit.estimation import estimate
+from juncture.fit.misfit import misfit_of, misfits
+from juncture.tables.domain import Domain
+from juncture.tables.measurement import Measurement
 
 DOMAIN = Domain({"a": 8, "b": 9, "c": 7})
 CLIQUES = [("a", "b"), ("b", "c"), ("c", "a")]

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from juncture.codebook import Codebook
-from juncture.domain import Domain
 from juncture.errors import InvalidInput, UnreadableFile
-from juncture.measurement import Noise
-from juncture.noisy_tables import Reading, read_domain, read_measurements
-from juncture.schema import Boolean, Categorical, Integer, Number, Outside, Schema
+from juncture.publish.noisy_tables import Reading, read_domain, read_measurements
+from juncture.tables.codebook import Codebook
+from juncture.tables.domain import Domain
+from juncture.tables.measurement import Noise
+from juncture.tables.schema import Boolean, Categorical, Integer, Number, Outside, Schema
 
 SCHEMA = Schema(
     {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from juncture.oracles.partition import Partition, partition
+from juncture.engine.partition import Partition, partition
 
 Forest = tuple[list[int | None], list[int]]
 

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 
 import problems
 import strategies
-from juncture.domain import Clique, Domain
+from juncture.engine.plan import Plan
+from juncture.engine.plan_text import readable_bytes, readable_count
+from juncture.engine.program import lower
+from juncture.engine.propagation import Propagation
+from juncture.engine.reference import Reference
 from juncture.errors import InvalidInput, ModelTooLarge, UnknownAttribute
-from juncture.oracles.program import lower
-from juncture.oracles.propagation import Propagation
-from juncture.oracles.reference import Reference
-from juncture.plan import Plan
-from juncture.plan_text import readable_bytes, readable_count
+from juncture.tables.domain import Clique, Domain
 from packing import plan_of
 from problems import PROBLEMS, Problem
 
@@ -369,10 +369,10 @@ def test_readable_counts(count: int, text: str) -> None:
 
 SCRIPT = """
 import numpy as np
-from juncture.domain import Domain
-from juncture.plan import Plan
-from juncture.oracles.program import lower
-from juncture.oracles.propagation import Propagation
+from juncture.tables.domain import Domain
+from juncture.engine.plan import Plan
+from juncture.engine.program import lower
+from juncture.engine.propagation import Propagation
 names = ["age", "sex", "race", "job", "city", "hours", "income", "zip", "kids"]
 domain = Domain({name: 2 + place % 4 for place, name in enumerate(names)})
 cliques = [(names[i], names[(i * i + 3) % 9]) for i in range(9) if i != (i * i + 3) % 9]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import matrices
-from juncture import block
-from juncture.domain import Domain
 from juncture.errors import InvalidInput
-from juncture.query import Kron, Query, Scaled, Stack, bind
+from juncture.tables.domain import Domain
+from juncture.tables.queries import blocks as block
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2})
 CELLS = DOMAIN.size

@@ -26,13 +26,13 @@ from juncture import (
     Release,
     estimate,
 )
-from juncture.pages import distributions, palette
-from juncture.pages.axis import compact, ticks
-from juncture.pages.charts import merged
-from juncture.pages.distributions import strongest_pairs
-from juncture.pages.reuse import python_lines
 from juncture.privacy.accounting import epsilon_of_rho
-from juncture.report import report_html, write_report
+from juncture.publish.report import distributions, palette
+from juncture.publish.report.axis import compact, ticks
+from juncture.publish.report.charts import merged
+from juncture.publish.report.distributions import strongest_pairs
+from juncture.publish.report.document import report_html, write_report
+from juncture.publish.report.reuse import python_lines
 
 VOID = {"br", "hr", "img", "link", "meta"}
 LOADING = {"src", "srcset", "data", "poster", "action", "background", "xlink:href"}

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from juncture.data import samples
-from juncture.data.duck import DuckDB
-from juncture.data.samples import adult_codes, adult_domain, adult_schema
-from juncture.schema import Schema
+from juncture.private import samples
+from juncture.private.samples import adult_codes, adult_domain, adult_schema
+from juncture.private.sources.duck import DuckDB
+from juncture.tables.schema import Schema
 
 TEST_PART = 16281  # records of the original test part, which come first
 

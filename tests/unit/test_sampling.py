@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 from juncture import Codebook, Coding, Domain, Factor, ImpossibleModel, InvalidInput, Model
-from juncture.sampling import Records
+from juncture.model.sampling import Records
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 5, "d": 2, "e": 3, "free": 3})
 CLIQUES = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("e",)]

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from juncture.codebook import OUTSIDE
-from juncture.data.draft import exact_draft
-from juncture.data.duck import DuckDB
 from juncture.errors import InvalidInput, UnreadableFile
-from juncture.schema import (
+from juncture.private.draft import exact_draft
+from juncture.private.sources.duck import DuckDB
+from juncture.tables.codebook import OUTSIDE
+from juncture.tables.schema import (
     Boolean,
     Categorical,
     Column,
@@ -27,7 +27,7 @@ from juncture.schema import (
     Period,
     Schema,
 )
-from juncture.schema_text import read_schema, schema_of, schema_toml
+from juncture.tables.schema_toml import read_schema, schema_of, schema_toml
 
 LOW, HIGH = dt.date(2020, 2, 10), dt.date(2021, 3, 5)
 SCHEMA = Schema(

@@ -9,12 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from juncture.block import AllRanges, Block, Identity, Prefix, Total
-from juncture.data.source import Memory
-from juncture.domain import Domain
 from juncture.errors import InvalidInput
-from juncture.factor import Factor
-from juncture.measurement import Measurement
 from juncture.mechanisms.attribute_strategy import (
     gram,
     normalised_error,
@@ -35,8 +30,13 @@ from juncture.mechanisms.marginal_strategy import (
 from juncture.mechanisms.strategy import Shares, optimise_product, shares, union_strategy
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
-from juncture.privacy.simulated import SimulatedCurator
-from juncture.workload import Task, Workload
+from juncture.private.simulated import SimulatedCurator
+from juncture.private.sources.source import Memory
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.blocks import AllRanges, Block, Identity, Prefix, Total
+from juncture.tables.workload import Task, Workload
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4})
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import matrices
-from juncture import block
-from juncture.domain import Domain
 from juncture.errors import InvalidInput
-from juncture.measurement import Measurement
-from juncture.query import Kron, Query, Scaled, Stack
-from juncture.total import estimate_total, total_of
+from juncture.fit.total import estimate_total, total_of
+from juncture.tables.domain import Domain
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries import blocks as block
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack
 
 DOMAIN = Domain({"a": 3, "b": 4})
 TRUTH = np.arange(1.0, 13.0).reshape(3, 4)

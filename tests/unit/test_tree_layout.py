@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from juncture.pages.tree_layout import layered, outline
+from juncture.publish.report.tree_layout import layered, outline
 
 
 def forest(n: int, seed: int) -> list[int | None]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from brute import Array
-from juncture.oracles import vector
+from juncture.engine.compiled import elementwise as vector
 
 # The largest relative error seen on nine million points is 3.3e-16: 1.5 units in the last place.
 BOUND = 4e-16

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from juncture.data.source import Memory
-from juncture.domain import Domain
-from juncture.estimation import estimate
-from juncture.forecast import mechanism_for
-from juncture.measurement import Measurement
+from juncture.fit.estimation import estimate
+from juncture.fit.solvers.stop_at_noise import StopAtNoise
+from juncture.mechanisms.forecast import mechanism_for
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
-from juncture.privacy.simulated import SimulatedCurator
-from juncture.solvers.stop_at_noise import StopAtNoise
-from juncture.workload import Workload
+from juncture.private.simulated import SimulatedCurator
+from juncture.private.sources.source import Memory
+from juncture.tables.domain import Domain
+from juncture.tables.measurement import Measurement
+from juncture.tables.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 2})
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from juncture.watch import Watch, unwatched
+from juncture._util.watch import Watch, unwatched
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from juncture.cli.options import Json, ReleaseFile
 from juncture.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from juncture.comparison import Counts, Difference
-    from juncture.release import Release
+    from juncture.publish.comparison import Counts, Difference
+    from juncture.publish.release import Release
 
 NOT_PRIVATE = "NOT PRIVATE: read from the private table. These figures must not be given away."
 
@@ -51,8 +51,8 @@ def compare(
       juncture compare people.jct people.csv
       juncture compare people.jct yesterday.jct --worst 20
     """
-    from juncture.comparison import differences, small_cliques
-    from juncture.release import load
+    from juncture.publish.comparison import differences, small_cliques
+    from juncture.publish.release import load
 
     require_file(release, "RELEASE")
     require_file(other, "DATA|RELEASE2", or_folder=True)
@@ -78,8 +78,8 @@ def _of_release(mine: Release, other: Release) -> Counts:
 
 
 def _of_table(mine: Release, path: Path, schema: Path | None) -> Counts:
-    from juncture.data.duck import DuckDB
-    from juncture.schema_text import read_schema
+    from juncture.private.sources.duck import DuckDB
+    from juncture.tables.schema_toml import read_schema
 
     found = mine.schema if schema is None else read_schema(schema)
     if found is None:

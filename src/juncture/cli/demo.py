@@ -14,10 +14,10 @@ from juncture.cli.bars import watching
 from juncture.cli.stage import Stage
 
 if TYPE_CHECKING:
-    from juncture.demo import Demo, Question
-    from juncture.privacy.curator import Curator
     from juncture.privacy.ledger import Ledger
-    from juncture.release import Release
+    from juncture.private.curator import Curator
+    from juncture.publish.release import Release
+    from juncture.workflow.demo import Demo, Question
 
 NOT_PRIVATE = "NOT PRIVATE"
 WARNING = "bold yellow"
@@ -42,7 +42,7 @@ def demo(
     Example:
       juncture demo --folder tour
     """
-    from juncture.demo import Demo
+    from juncture.workflow.demo import Demo
 
     began = time.perf_counter()
     tour, stage = Demo(folder), Stage()
@@ -61,7 +61,7 @@ def demo(
 
 
 def _table(stage: Stage, tour: Demo) -> None:
-    from juncture.plan_text import readable_count
+    from juncture.engine.plan_text import readable_count
 
     domain = tour.schema.domain
     stage.heading("The table")
@@ -99,7 +99,7 @@ def _measured(stage: Stage, tour: Demo) -> None:
 
 
 def _plan(stage: Stage, tour: Demo) -> None:
-    from juncture.plan_text import readable_bytes
+    from juncture.engine.plan_text import readable_bytes
 
     plan = tour.plan()
     stage.heading("The plan")

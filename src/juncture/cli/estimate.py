@@ -14,10 +14,10 @@ from juncture.cli.options import Force, Json
 from juncture.errors import NotPublic
 
 if TYPE_CHECKING:
-    from juncture.estimation import Estimate
-    from juncture.measurement import Measurement
-    from juncture.noisy_tables import Reading
-    from juncture.schema import Schema
+    from juncture.fit.estimation import Estimate
+    from juncture.publish.noisy_tables import Reading
+    from juncture.tables.measurement import Measurement
+    from juncture.tables.schema import Schema
 
 
 class NoiseName(StrEnum):
@@ -86,10 +86,10 @@ def estimate(
       juncture estimate age_sex.csv sex_income.csv --schema people.toml --stddev 12 --out people.jct
       juncture estimate counts.json --domain domain.json --noise laplace --out people.jct
     """
-    from juncture.estimation import estimate as fit_to
-    from juncture.noisy_tables import read_measurements
-    from juncture.release import Release
-    from juncture.solvers.stop_at_noise import StopAtNoise
+    from juncture.fit.estimation import estimate as fit_to
+    from juncture.fit.solvers.stop_at_noise import StopAtNoise
+    from juncture.publish.noisy_tables import read_measurements
+    from juncture.publish.release import Release
 
     refuse_existing(
         out, force=force, read=[*files, *(p for p in (schema, domain) if p is not None)]
@@ -112,8 +112,8 @@ def estimate(
 def _reading(
     schema: Path | None, domain: Path | None, stddev: float | None, noise: NoiseName
 ) -> tuple[Schema | None, Reading]:
-    from juncture.noisy_tables import Reading, read_domain
-    from juncture.schema_text import read_schema
+    from juncture.publish.noisy_tables import Reading, read_domain
+    from juncture.tables.schema_toml import read_schema
 
     if (schema is None) == (domain is None):
         raise Misused(
@@ -133,7 +133,7 @@ def _reading(
 
 
 def _tell(out: Path, given: list[Measurement], fit: Estimate, *, as_json: bool) -> None:
-    from juncture.misfit import misfits
+    from juncture.fit.misfit import misfits
 
     strange = misfits(fit.model, given)
     if as_json:

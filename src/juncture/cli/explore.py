@@ -46,7 +46,7 @@ def explore(
     """
     require_file(release, "RELEASE")
     try:
-        from juncture.explorer.server import serve
+        from juncture.publish.explorer.server import serve
     except ModuleNotFoundError as missing:
         raise JunctureError(
             f"The explorer needs a package that is not installed ({missing.name}). Install "

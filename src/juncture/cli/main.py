@@ -56,7 +56,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _tell_of_compiling() -> None:
     """Whoever watches the first command on a machine should know what it waits for."""
-    log = logging.getLogger("juncture.machine_code")
+    log = logging.getLogger("juncture.engine.compiled.loader")
     if sys.stderr.isatty() and not log.handlers:
         teller = logging.StreamHandler(sys.stderr)
         teller.setFormatter(logging.Formatter("%(message)s: half a minute or less ..."))

@@ -14,10 +14,10 @@ from juncture.cli.console import Misused, note, require_file
 from juncture.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from juncture.domain import Clique, Domain
     from juncture.privacy.accounting import Budget, Neighbours
     from juncture.privacy.ledger import Ledger
-    from juncture.workload import Workload
+    from juncture.tables.domain import Clique, Domain
+    from juncture.tables.workload import Workload
 
 
 # Beyond this epsilon or rho, an outcome tells almost anything about anybody.
@@ -130,7 +130,7 @@ class Asked:
 
     def workload(self, domain: Domain) -> Workload:
         """The workload over a domain; every pair of columns when nothing was said."""
-        from juncture.workload import Workload
+        from juncture.tables.workload import Workload
 
         given = [v for v in (self.marginals, self.cliques, self.triples) if v is not None]
         if len(given) > 1:
@@ -155,8 +155,8 @@ def mechanism_or_default(name: MechanismName | None, workload: Workload) -> Mech
     """What was asked for; else one that can serve the workload within memory."""
     if name is not None:
         return name
+    from juncture.engine.plan import Plan
     from juncture.errors import ModelTooLarge
-    from juncture.plan import Plan
 
     try:
         Plan.build(workload.domain, workload.cliques)

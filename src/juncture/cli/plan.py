@@ -31,10 +31,10 @@ from juncture.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from juncture.forecast import Forecast, MarginalForecast
-    from juncture.plan import Plan
+    from juncture.engine.plan import Plan
+    from juncture.mechanisms.forecast import Forecast, MarginalForecast
     from juncture.privacy.ledger import Ledger
-    from juncture.workload import Workload
+    from juncture.tables.workload import Workload
 
 
 def plan(
@@ -87,9 +87,9 @@ def plan(
       juncture plan --schema people.toml --rho 0.1 --cliques "age,sex;sex,income"
       juncture plan --schema people.toml --epsilon 1 --mechanism mwem --triples 15
     """
-    from juncture.forecast import forecast, mechanism_for
-    from juncture.plan import Plan
-    from juncture.schema_text import read_schema
+    from juncture.engine.plan import Plan
+    from juncture.mechanisms.forecast import forecast, mechanism_for
+    from juncture.tables.schema_toml import read_schema
 
     require_file(schema, "--schema")
     budget = budget_of(epsilon, delta, rho)

@@ -10,8 +10,8 @@ from juncture.cli.console import Format, Misused, require_file, say_rows
 from juncture.cli.options import Json, ReleaseFile, names_in
 
 if TYPE_CHECKING:
-    from juncture.domain import Clique
-    from juncture.model import Model
+    from juncture.model.model import Model
+    from juncture.tables.domain import Clique
 
 
 def query(
@@ -55,7 +55,7 @@ def query(
       juncture query people.jct --where "sex = 'female'" --mean age --json
       juncture query adult.jct --marginal sex --where '"hours-per-week" >= 50'
     """
-    from juncture.release import load
+    from juncture.publish.release import load
 
     chosen = Format.JSON if as_json else form
     asked = _sql(sql, marginal, where or [], mean)
@@ -73,7 +73,7 @@ def _counts(model: Model, names: Clique) -> list[tuple[object, ...]]:
     """Every cell of a marginal in words, with its count."""
     from itertools import product
 
-    from juncture.codebook import Codebook
+    from juncture.tables.codebook import Codebook
 
     counts = model.project(names)
     book = model.codebook or Codebook.plain(model.domain)

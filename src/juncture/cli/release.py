@@ -38,12 +38,12 @@ from juncture.cli.options import (
 from juncture.errors import NotPublic
 
 if TYPE_CHECKING:
-    from juncture.forecast import Mechanism
+    from juncture.mechanisms.forecast import Mechanism
     from juncture.privacy.accounting import Budget, Neighbours
     from juncture.privacy.ledger import Ledger
-    from juncture.release import Release
-    from juncture.schema import Schema
-    from juncture.workload import Workload
+    from juncture.publish.release import Release
+    from juncture.tables.schema import Schema
+    from juncture.tables.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,9 @@ def _order(
     ledger: Path,
     out: Path,
 ) -> _Order:
-    from juncture.forecast import mechanism_for
-    from juncture.plan import Plan
-    from juncture.schema_text import read_schema
+    from juncture.engine.plan import Plan
+    from juncture.mechanisms.forecast import mechanism_for
+    from juncture.tables.schema_toml import read_schema
 
     require_file(data, "DATA", or_folder=True)
     require_file(schema, "--schema")
@@ -156,10 +156,10 @@ def _refuse_draft(schema: Schema, path: Path) -> None:
 
 
 def _released(order: _Order) -> tuple[Release, Ledger]:
-    from juncture.data.duck import DuckDB
-    from juncture.forecast import forecast
-    from juncture.privacy.curator import Curator
+    from juncture.mechanisms.forecast import forecast
     from juncture.privacy.ledger import refuse_overspending
+    from juncture.private.curator import Curator
+    from juncture.private.sources.duck import DuckDB
 
     relation = _relation(order)
     source = DuckDB(order.data, order.schema)

@@ -29,8 +29,8 @@ def report(
     Example:
       juncture report people.jct --out people.html
     """
-    from juncture.release import load
-    from juncture.report import write_report
+    from juncture.publish.release import load
+    from juncture.publish.report.document import write_report
 
     target = out or release.with_suffix(".html")
     require_file(release, "RELEASE")

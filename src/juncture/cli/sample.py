@@ -50,8 +50,8 @@ def sample(
       juncture sample people.jct --records 10000 --out people.csv
       juncture sample people.jct --out people.parquet --seed 1
     """
-    from juncture.decoded_file import refuse_other_kinds, write_records
-    from juncture.release import load
+    from juncture.publish.records import refuse_other_kinds, write_records
+    from juncture.publish.release import load
 
     refuse_existing(out, force=force, read=[release])
     refuse_other_kinds(out)

@@ -11,7 +11,7 @@ from juncture.cli.console import note, refuse_existing, require_file, say, say_j
 from juncture.cli.options import DataFile, Force, Json
 
 if TYPE_CHECKING:
-    from juncture.schema import Column, Schema
+    from juncture.tables.schema import Column, Schema
 
 app = typer.Typer(
     help="Write and check what the columns of a table may hold.",
@@ -39,9 +39,9 @@ def draft(
     Example:
       juncture schema draft people.csv --out people.toml
     """
-    from juncture.data.draft import exact_draft, left_out
-    from juncture.schema_text import schema_toml
-    from juncture.whole_file import replacing
+    from juncture._util.atomic_file import replacing
+    from juncture.private.draft import exact_draft, left_out
+    from juncture.tables.schema_toml import schema_toml
 
     if out is not None:
         refuse_existing(out, force=force, read=[data])
@@ -69,7 +69,7 @@ def check(
     Example:
       juncture schema check people.toml
     """
-    from juncture.schema_text import read_schema
+    from juncture.tables.schema_toml import read_schema
 
     require_file(file, "FILE")
     schema = read_schema(file)
@@ -96,7 +96,7 @@ def _row(name: str, column: Column) -> tuple[str, str, str, str, str, int]:
 
 
 def _verdict(schema: Schema) -> str:
-    from juncture.plan_text import readable_count
+    from juncture.engine.plan_text import readable_count
 
     size = f"{len(schema.columns)} columns, {readable_count(schema.domain.size)} possible records"
     if not schema.drafted:

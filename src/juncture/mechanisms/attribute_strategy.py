@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture.block import Block, Identity, Matrix, Total
+from juncture.tables.queries.blocks import Block, Identity, Matrix, Total
 
 Array = NDArray[np.float64]
 

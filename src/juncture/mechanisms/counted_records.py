@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture.domain import Clique, Domain
-from juncture.factor import Factor
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
 
 
 class CountedRecords:

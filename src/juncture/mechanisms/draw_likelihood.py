@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture.domain import Clique, Domain
-from juncture.factor import Factor
-from juncture.layout import Vector
-from juncture.machine_code import pointer, routine
-from juncture.threads import together
-from juncture.workload import Workload
+from juncture._util.threads import together
+from juncture.engine.compiled.loader import pointer, routine
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
+from juncture.tables.workload import Workload
 
 # Rounds go to this many threads, whatever the machine: sums are then the same everywhere.
 _THREADS = 2

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from juncture._util.watch import Watch, steps, unwatched
 from juncture.errors import InvalidInput
-from juncture.estimation import estimate
+from juncture.fit.estimation import estimate
+from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.solvers.problem import Solver
 from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.draw_likelihood import DrawLikelihood, Round
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.record_search import RecordSearch
 from juncture.privacy.accounting import rho_of_epsilon
-from juncture.solvers.accelerated import Accelerated
-from juncture.solvers.problem import Solver
-from juncture.watch import Watch, steps, unwatched
-from juncture.workload import Workload, refuse_other_domain
+from juncture.tables.workload import Workload, refuse_other_domain
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
-    from juncture.privacy.door import Door
+    from juncture.private.door import Door
 
 # The likelihood is so much larger than what is left to gain that a usual tolerance ends too early.
 _TOLERANCE = 1e-6

@@ -8,19 +8,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from juncture.block import Identity
-from juncture.domain import Clique, Domain
+from juncture._util.watch import Watch, steps, unwatched
 from juncture.errors import InvalidInput
-from juncture.estimation import estimate
-from juncture.factor import Factor
-from juncture.measurement import Measurement
+from juncture.fit.estimation import estimate
+from juncture.fit.solvers.problem import Solver
+from juncture.fit.solvers.stop_at_noise import StopAtNoise
 from juncture.mechanisms.least_squares import full_least_squares, local_least_squares
 from juncture.mechanisms.marginal_strategy import marginal_strategy, residual_least_squares
 from juncture.mechanisms.multiplicative_weights import refuse_large
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.price import price_of
 from juncture.mechanisms.strategy import Shares, Strategy, union_strategy
-from juncture.model import Model
+from juncture.model.model import Model
 from juncture.privacy.accounting import (
     Neighbours,
     gaussian_stddev,
@@ -29,14 +28,15 @@ from juncture.privacy.accounting import (
     laplace_scale,
 )
 from juncture.privacy.request import Request
-from juncture.query import bind
-from juncture.solvers.problem import Solver
-from juncture.solvers.stop_at_noise import StopAtNoise
-from juncture.watch import Watch, steps, unwatched
-from juncture.workload import Workload, refuse_other_domain
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.blocks import Identity
+from juncture.tables.queries.products import bind
+from juncture.tables.workload import Workload, refuse_other_domain
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
-    from juncture.privacy.door import Door
+    from juncture.private.door import Door
 
 
 class Template(StrEnum):

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from juncture.block import Block, Identity, Total
-from juncture.domain import Clique, Domain
-from juncture.factor import Factor
-from juncture.layout import Vector
-from juncture.measurement import Measurement
-from juncture.query import Kron
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.blocks import Block, Identity, Total
+from juncture.tables.queries.products import Kron
 
 
 def full_least_squares(

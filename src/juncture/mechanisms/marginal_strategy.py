@@ -19,13 +19,13 @@ from itertools import combinations, product
 
 import numpy as np
 
-from juncture.domain import Clique, Domain
 from juncture.errors import InvalidInput
-from juncture.factor import Factor
-from juncture.measurement import Measurement
 from juncture.mechanisms.attribute_strategy import Array, gram
 from juncture.mechanisms.strategy import Part
-from juncture.workload import Task, Workload
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+from juncture.tables.workload import Task, Workload
 
 # Marginals whose shares are below this are left out, where the others do without them.
 _LEAST_SHARE = 1e-3

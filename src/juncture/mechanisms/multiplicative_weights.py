@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from juncture.domain import Clique, Domain
+from juncture._util.memory import free_memory_bytes
+from juncture.engine.plan_text import listed, readable_bytes
 from juncture.errors import ModelTooLarge
-from juncture.factor import Factor
-from juncture.measurement import Measurement
-from juncture.memory import free_memory_bytes
-from juncture.plan_text import listed, readable_bytes
-from juncture.query import Operator
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.products import Operator
 
 # Tables, their logarithms and what is added to them, in doubles.
 _BYTES_PER_CELL = 24

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from juncture.block import AllRanges, Block, Identity, Point, Prefix, Range, Total
-from juncture.block import Matrix as MatrixBlock
-from juncture.domain import Clique, Domain
+from juncture._util.watch import Watch, unwatched
+from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
-from juncture.estimation import Estimate, estimate
-from juncture.factor import Factor
-from juncture.measurement import Measurement
+from juncture.fit.estimation import Estimate, estimate
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.price import Price, price_of
-from juncture.model import Model
-from juncture.plan import Plan
+from juncture.model.model import Model
 from juncture.privacy.accounting import Neighbours
-from juncture.query import Kron
-from juncture.watch import Watch, unwatched
-from juncture.workload import Task, Workload, refuse_other_domain
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.blocks import AllRanges, Block, Identity, Point, Prefix, Range, Total
+from juncture.tables.queries.blocks import Matrix as MatrixBlock
+from juncture.tables.queries.products import Kron
+from juncture.tables.workload import Task, Workload, refuse_other_domain
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
-    from juncture.privacy.door import Door
+    from juncture.private.door import Door
 
 
 class Update(StrEnum):

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from juncture.domain import Clique
 from juncture.errors import InvalidInput
-from juncture.factor import Factor
-from juncture.layout import Vector
-from juncture.measurement import Measurement
-from juncture.model import Model
-from juncture.release import Release
-from juncture.schema import Schema
-from juncture.workload import Workload
+from juncture.model.model import Model
+from juncture.publish.release import Release
+from juncture.tables.domain import Clique
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
+from juncture.tables.measurement import Measurement
+from juncture.tables.schema import Schema
+from juncture.tables.workload import Workload
 
 if TYPE_CHECKING:  # only read from: events are written by the curator
     from juncture.privacy.ledger import Ledger

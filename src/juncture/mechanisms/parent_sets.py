@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from juncture.domain import Clique, Domain
+from juncture.tables.domain import Clique, Domain
 
 
 def maximal_parent_sets(

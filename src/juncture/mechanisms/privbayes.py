@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture.domain import Clique, Domain
+from juncture._util.watch import Watch, steps, unwatched
+from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
-from juncture.estimation import estimate
-from juncture.measurement import Measurement
+from juncture.fit.estimation import estimate
+from juncture.fit.solvers.problem import Solver
+from juncture.fit.solvers.stop_at_noise import StopAtNoise
 from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.parent_sets import maximal_parent_sets
 from juncture.mechanisms.price import price_of
-from juncture.plan import Plan
 from juncture.privacy.request import Request
 from juncture.privacy.score import Dependence
-from juncture.solvers.problem import Solver
-from juncture.solvers.stop_at_noise import StopAtNoise
-from juncture.watch import Watch, steps, unwatched
-from juncture.workload import Workload, refuse_other_domain
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.measurement import Measurement
+from juncture.tables.workload import Workload, refuse_other_domain
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
-    from juncture.privacy.door import Door
+    from juncture.private.door import Door
 
 
 class Link(NamedTuple):

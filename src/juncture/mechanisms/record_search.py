@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from juncture.domain import Domain
+from juncture.engine.plan import Plan
+from juncture.engine.propagation import Propagation
 from juncture.errors import ModelTooLarge
-from juncture.factor import Factor
-from juncture.layout import Vector
-from juncture.oracles.propagation import Propagation
-from juncture.plan import Plan
-from juncture.workload import Workload
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
+from juncture.tables.workload import Workload
 
 # How much a random number, added to break ties, may count against a drawn query.
 _TIE_BREAK = 1e-6

@@ -16,8 +16,6 @@ from typing import Protocol
 
 import numpy as np
 
-from juncture.block import Block, Identity
-from juncture.domain import Clique, Domain
 from juncture.errors import InvalidInput
 from juncture.mechanisms.attribute_strategy import (
     Array,
@@ -26,8 +24,10 @@ from juncture.mechanisms.attribute_strategy import (
     optimise_attribute,
     optimise_gram,
 )
-from juncture.query import Kron
-from juncture.workload import Task, Workload
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.queries.blocks import Block, Identity
+from juncture.tables.queries.products import Kron
+from juncture.tables.workload import Task, Workload
 
 _SWEEPS, _ENOUGH = 10, 1e-4
 

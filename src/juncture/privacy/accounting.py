@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from juncture.errors import InvalidInput
-from juncture.query import Operator
+from juncture.tables.queries.products import Operator
 
 # Sums of costs may exceed a budget by so much, relatively: the rounding of a few thousand terms.
 ROUNDING = 1e-9

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from juncture.block import (
+from juncture.errors import InvalidInput
+from juncture.tables.domain import Domain
+from juncture.tables.queries.blocks import (
     AllRanges,
     Block,
     Buckets,
@@ -24,9 +26,7 @@ from juncture.block import (
     Subset,
     Total,
 )
-from juncture.domain import Domain
-from juncture.errors import InvalidInput
-from juncture.query import Kron, Query, Scaled, Stack
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack
 
 BITS = 24
 """The most binary places after the point of an answer."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from juncture.block import Identity
-from juncture.domain import Clique, names_of
 from juncture.errors import InvalidInput
-from juncture.query import Kron, Query, Scaled, Stack
+from juncture.tables.domain import Clique, names_of
+from juncture.tables.queries.blocks import Identity
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack
 
 _MOST_PRICE = 1e100
 

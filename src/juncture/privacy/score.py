@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from juncture.errors import InvalidInput
-from juncture.factor import Factor
+from juncture.tables.factor import Factor
 
 # The unit is 2 to the minus this.
 PLACES = 20

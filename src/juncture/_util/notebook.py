@@ -1,0 +1,161 @@
+"""How objects show in a notebook: small pieces of HTML that suit any theme.
+
+They use the notebook's own text colour, more or less opaque, and nothing else; so they can be read
+on light and on dark ground. Everything is taken as plain data, for this lies below the objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture._util.html import Child, Markup, join, tag
+
+Values = NDArray[np.float64]
+
+_MOST_ROWS, _MOST_COLUMNS, _MOST_LINES, _MOST_BARS = 12, 10, 20, 48
+_BOX = "font-size:13px;line-height:1.45;max-width:100%;overflow-x:auto"
+_CELL = "text-align:right;padding:2px 10px;border:0;font-variant-numeric:tabular-nums"
+_NAME = "text-align:left;white-space:nowrap;padding:2px 10px 2px 0;border:0;font-weight:600"
+_TABLE = "border-collapse:collapse;margin:0;color:inherit;font-size:inherit"
+_QUIET = "opacity:.75"
+_LINE = "border-bottom:1px solid;border-color:currentColor"
+
+
+class Line(NamedTuple):
+    """An attribute of a model: its name, its size, and the masses of its values."""
+
+    name: str
+    size: int
+    masses: Values
+
+
+def table_html(attributes: Sequence[str], values: Values) -> str:
+    """A factor: a number, a column, or rows and columns; the first of them where there are many."""
+    sizes = " × ".join(
+        f"{name} ({size})" for name, size in zip(attributes, values.shape, strict=True)
+    )
+    title = f"Factor over {sizes}" if attributes else "Factor without attributes"
+    if values.ndim == 0:
+        return _boxed(title, tag("div", written(values)[0]))
+    if values.ndim == 1:
+        heads, rows = ["value"], values[:_MOST_ROWS, None]
+    else:
+        flat = values.reshape(-1, values.shape[-1])[:_MOST_ROWS, :_MOST_COLUMNS]
+        heads, rows = [str(code) for code in range(flat.shape[1])], flat
+        if values.shape[-1] > _MOST_COLUMNS:
+            heads.append("…")
+    return _boxed(title, _grid(attributes, values.shape, heads, rows), _left_over(values))
+
+
+def _grid(
+    attributes: Sequence[str], shape: Sequence[int], heads: Sequence[str], rows: Values
+) -> Markup:
+    """The rows by their codes; the last attribute goes across where there are several."""
+    down = attributes[:-1] if len(shape) > 1 else attributes
+    sizes = shape[: len(down)]
+    last = f"{down[-1]} ↓ {attributes[-1]} →" if len(shape) > 1 else down[-1]
+    top = tag(
+        "tr",
+        [tag("th", name, style=f"{_NAME};{_LINE}") for name in (*down[:-1], last)],
+        [tag("th", head, style=f"{_CELL};{_LINE}") for head in heads],
+    )
+    lines, texts, wide = [], written(rows), rows.shape[1]
+    for place in range(len(rows)):
+        codes = np.unravel_index(place, sizes)
+        row = texts[place * wide : (place + 1) * wide]
+        cells = [tag("td", value, style=_CELL) for value in row]
+        lines.append(tag("tr", [tag("td", str(c), style=_NAME) for c in codes], cells))
+    return tag("table", tag("thead", top), tag("tbody", lines), style=_TABLE)
+
+
+def _left_over(values: Values) -> str | None:
+    shown = min(_MOST_ROWS, values.size if values.ndim == 1 else values.size // values.shape[-1])
+    across = 1 if values.ndim == 1 else min(_MOST_COLUMNS, values.shape[-1])
+    left = values.size - shown * across
+    return f"… and {left:,} cells more" if left else None
+
+
+def written(values: Values) -> list[str]:
+    """Numbers, all to the same number of decimals while they are of ordinary size."""
+    flat = values.reshape(-1)
+    finite = flat[np.isfinite(flat)]
+    top = float(np.abs(finite).max(initial=0.0))
+    if (finite == np.round(finite)).all() and top < 1e15:
+        form = ",.0f"
+    else:
+        form = ",.1f" if 1e3 <= top < 1e12 else ".3f" if 0.1 <= top < 1e3 else ".4g"
+    return [f"{value:{form}}" if np.isfinite(value) else "−∞" for value in flat]
+
+
+def plan_html(description: str) -> str:
+    """A plan: its headline, and the text of its drawing."""
+    headline, *rest = description.split("\n")
+    drawing = tag("pre", "\n".join(rest), style="margin:4px 0;background:none;color:inherit")
+    return _boxed(headline, drawing)
+
+
+def model_html(title: str, lines: Sequence[Line], n_attributes: int) -> str:
+    """A model: a line for each attribute, with the shape of its distribution."""
+    rows = [
+        tag(
+            "tr",
+            tag("td", line.name, style=_NAME),
+            tag("td", f"{line.size:,}", style=_CELL),
+            tag("td", _shape(line), style="padding:2px 0;border:0;text-align:left"),
+        )
+        for line in lines[:_MOST_LINES]
+    ]
+    heads = zip(("attribute", "values", "distribution"), (_NAME, _CELL, _NAME), strict=True)
+    top = tag("tr", [tag("th", head, style=f"{style};{_LINE}") for head, style in heads])
+    made = tag("table", tag("thead", top), tag("tbody", rows), style=_TABLE)
+    left = n_attributes - len(rows)
+    noun = "attribute" if left == 1 else "attributes"
+    return _boxed(title, made, f"… and {left} {noun} more" if left else None)
+
+
+def most_lines() -> int:
+    """How many attributes of a model are shown."""
+    return _MOST_LINES
+
+
+def _shape(line: Line) -> Markup:
+    """A distribution as a small drawing."""
+    count = min(len(line.masses), _MOST_BARS)
+    starts = np.arange(count) * len(line.masses) // count
+    sums = np.add.reduceat(line.masses, starts)
+    heights = 18.0 * sums / (float(sums.max()) or 1.0)
+    wide = 144.0 / count
+    bars = [
+        tag("rect", x=place * wide, y=18.0 - high, width=wide * 0.85, height=high)
+        for place, high in enumerate(heights)
+    ]
+    return tag(
+        "svg",
+        bars,
+        viewBox="0 0 144 18",
+        width=144,
+        height=18,
+        role="img",
+        aria_label=f"distribution of {line.name}",
+        fill="currentColor",
+        style="opacity:.75;vertical-align:middle",
+    )
+
+
+def list_html(title: str, points: Sequence[tuple[str, str]]) -> str:
+    """A few facts under a title."""
+    rows = [
+        tag("tr", tag("td", name, style=_NAME), tag("td", value, style="text-align:left;border:0"))
+        for name, value in points
+    ]
+    return _boxed(title, tag("table", tag("tbody", rows), style=_TABLE))
+
+
+def _boxed(title: str, content: Child, more: str | None = None) -> str:
+    end = None if more is None else tag("div", more, style=_QUIET)
+    parts = join([tag("div", title, style="font-weight:600;margin-bottom:4px"), content, end])
+    return str(tag("div", parts, style=_BOX))

@@ -1,1 +1,0 @@
-"""Reading, describing and sampling tabular data."""

@@ -1,0 +1,1 @@
+"""Marginal inference: from cliques to a plan, from a plan to marginals."""

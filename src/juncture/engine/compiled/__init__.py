@@ -1,0 +1,1 @@
+"""Every compiled routine, and how they are compiled, kept and loaded."""

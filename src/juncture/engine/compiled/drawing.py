@@ -1,0 +1,31 @@
+"""Compiled: how likely one round of DualQuery's draws was."""
+
+from __future__ import annotations
+
+from juncture.engine.compiled.elementwise import FAST, U, flushed_exp, inner
+
+
+@inner(fastmath=FAST)
+def weigh_round(answers, before, slope, work, found, eta, n_before, weight):
+    """Add a round's probabilities of queries, less those of complements, to `slope`.
+
+    The exponents of queries are eta times (n_before times answers, less before), those of
+    complements the same with the other sign. `found` gets the largest exponent, and the sum of all
+    exponentials relative to it.
+    """
+    n = len(answers)
+    for i in range(U(n)):
+        work[i] = eta * (n_before * answers[i] - before[i])
+    peak = 0.0
+    for i in range(U(n)):
+        peak = max(peak, abs(work[i]))
+    whole = 0.0
+    for i in range(U(n)):
+        up, down = flushed_exp(work[i] - peak), flushed_exp(-work[i] - peak)
+        whole += up + down
+        work[i] = up - down
+    share = weight / whole
+    for i in range(U(n)):
+        slope[i] += share * work[i]
+    found[0] = peak
+    found[1] = whole

@@ -1,0 +1,204 @@
+"""The doors of the compiled routines: plain C functions, together one piece of machine code.
+
+Only this module and the routines it takes in need the compiler. Nothing here allocates or fails,
+so the machine code asks nothing of the compiler's runtime and can be kept and loaded without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import llvmlite.binding as llvm
+from numba import carray, cfunc, types
+
+from juncture.engine.compiled.counting import count_cells as _count_cells
+from juncture.engine.compiled.drawing import weigh_round as _weigh_round
+from juncture.engine.compiled.flat import descend as _descend
+from juncture.engine.compiled.flat import dot as _dot
+from juncture.engine.compiled.flat import mix as _mix
+from juncture.engine.compiled.flat import quadratic as _quadratic
+from juncture.engine.compiled.flat import quadratic_value as _quadratic_value
+from juncture.engine.compiled.messages import run as _run
+from juncture.engine.compiled.opcodes import N_COLUMNS
+from juncture.engine.compiled.peaks import maximise as _maximise
+from juncture.engine.compiled.sampling import apportion as _apportion
+from juncture.engine.compiled.sampling import count_rows as _count_rows
+from juncture.engine.compiled.sampling import draw as _draw
+from juncture.engine.compiled.sampling import hand_out as _hand_out
+from juncture.engine.compiled.sampling import make_aliases as _make_aliases
+from juncture.errors import JunctureError
+
+PREFIX = "juncture_"
+
+_TYPES = {
+    "v": types.void,
+    "d": types.float64,
+    "q": types.int64,
+    "u": types.uint64,
+    "D": types.CPointer(types.float64),
+    "Q": types.CPointer(types.int64),
+    "I": types.CPointer(types.int32),
+    "C": types.CPointer(types.uint8),
+    "B": types.CPointer(types.boolean),
+}
+
+
+def run(
+    begin, end, total, operations, n_operations, loops, n_loops, slots, n_slots,
+    work, n_work, logged, shifts, scales, log_scales, logs, n_logs, potentials, out, n_cells,
+):  # fmt: skip
+    return _run(
+        begin, end, carray(operations, (n_operations, N_COLUMNS)), carray(loops, (n_loops, 4)),
+        carray(slots, (n_slots, 3)), total, carray(potentials, n_cells), carray(out, n_cells),
+        carray(work, n_work), carray(logs, n_logs), carray(logged, n_slots),
+        carray(shifts, n_slots), carray(scales, n_slots), carray(log_scales, n_operations),
+    )  # fmt: skip
+
+
+def maximise(
+    operations, n_operations, loops, n_loops, slots, n_slots, potentials, n_cells, peaks, n_peaks,
+    chosen,
+):  # fmt: skip
+    _maximise(
+        carray(operations, (n_operations, N_COLUMNS)), carray(loops, (n_loops, 4)),
+        carray(slots, (n_slots, 3)), carray(potentials, n_cells), carray(peaks, n_peaks),
+        carray(chosen, n_slots),
+    )  # fmt: skip
+
+
+def mix(left, right, share, out, n):
+    _mix(carray(left, n), carray(right, n), share, carray(out, n))
+
+
+def descend(vector, slope, length, out, n):
+    _descend(carray(vector, n), carray(slope, n), length, carray(out, n))
+
+
+def dot(left, right, n):
+    return _dot(carray(left, n), carray(right, n))
+
+
+def quadratic(vector, centre, precision, gradient, n):
+    return _quadratic(
+        carray(vector, n), carray(centre, n), carray(precision, n), carray(gradient, n)
+    )
+
+
+def quadratic_value(vector, centre, precision, n):
+    return _quadratic_value(carray(vector, n), carray(centre, n), carray(precision, n))
+
+
+def make_aliases(weights, share, alias, n_rows, n_cells, waiting):
+    shape = (n_rows, n_cells)
+    _make_aliases(
+        carray(weights, shape), carray(share, shape), carray(alias, shape), carray(waiting, n_cells)
+    )
+
+
+def draw(
+    codes, n_columns, n, first, last, offset, known, strides, n_known, added, n_added, decoded,
+    share, alias, n_rows, n_cells, key, phase,
+):  # fmt: skip
+    _draw(
+        carray(codes, (n_columns, n)), first, last, offset, carray(known, n_known),
+        carray(strides, n_known), carray(added, n_added), carray(decoded, (n_added, n_cells)),
+        carray(share, (n_rows, n_cells)), carray(alias, (n_rows, n_cells)), key, carray(phase, 2),
+    )  # fmt: skip
+
+
+def count_rows(codes, n_columns, n, known, strides, n_known, members, n_rows):
+    _count_rows(
+        carray(codes, (n_columns, n)), carray(known, n_known), carray(strides, n_known),
+        carray(members, n_rows),
+    )  # fmt: skip
+
+
+def apportion(
+    weights, members, strides, sizes, n_known, counts, n_rows, n_cells, carried, n_carried,
+    chances, starts,
+):  # fmt: skip
+    shape = (n_rows, n_cells)
+    _apportion(
+        carray(weights, shape), carray(members, n_rows), carray(strides, n_known),
+        carray(sizes, n_known), carray(counts, shape), carray(carried, n_carried),
+        carray(chances, n_cells), carray(starts, n_rows),
+    )  # fmt: skip
+
+
+def count_bytes(codes, n_columns, n, cliques, n_cliques, places, strides, n_places, tables, size):
+    _count_cells(
+        carray(codes, (n_columns, n)), carray(cliques, (n_cliques, 4)), carray(places, n_places),
+        carray(strides, n_places), carray(tables, size),
+    )  # fmt: skip
+
+
+def count_wide(codes, n_columns, n, cliques, n_cliques, places, strides, n_places, tables, size):
+    _count_cells(
+        carray(codes, (n_columns, n)), carray(cliques, (n_cliques, 4)), carray(places, n_places),
+        carray(strides, n_places), carray(tables, size),
+    )  # fmt: skip
+
+
+def hand_out(
+    codes, n_columns, n, known, strides, n_known, added, n_added, decoded, counts, at, n_rows,
+    n_cells, slots, key, counter,
+):  # fmt: skip
+    _hand_out(
+        carray(codes, (n_columns, n)), carray(known, n_known), carray(strides, n_known),
+        carray(added, n_added), carray(decoded, (n_added, n_cells)),
+        carray(counts, (n_rows, n_cells)), carray(at, n_rows), carray(slots, n), key, counter,
+    )  # fmt: skip
+
+
+def weigh_round(answers, before, slope, work, found, eta, n_before, weight, n):
+    _weigh_round(
+        carray(answers, n), carray(before, n), carray(slope, n), carray(work, n), carray(found, 2),
+        eta, n_before, weight,
+    )  # fmt: skip
+
+
+_DOORS = (
+    run, maximise, mix, descend, dot, quadratic, quadratic_value,
+    make_aliases, draw, count_rows, apportion, hand_out, count_bytes, count_wide,
+    weigh_round,
+)  # fmt: skip
+
+
+def compile_all(signatures: Mapping[str, str]) -> bytes:
+    """The object file with all doors, named with a prefix, for this machine's processor.
+
+    A signature is a letter for the result, then one for each argument: see `_TYPES`.
+    """
+    whole = llvm.parse_assembly("")
+    for door in _DOORS:
+        result, *arguments = (_TYPES[letter] for letter in signatures[door.__name__])
+        compiled = cfunc(result(*arguments), error_model="numpy")(door)
+        part = llvm.parse_assembly(compiled.inspect_llvm())
+        part.get_function(compiled.native_name).name = PREFIX + door.__name__
+        whole.link_in(part)
+    whole.link_in(llvm.parse_assembly(_dead_ends(_foreign_names(whole))))
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(),
+        opt=3, reloc="pic", codemodel="jitdefault", jit=True,
+    )  # fmt: skip
+    return bytes(machine.emit_object(whole))
+
+
+def _foreign_names(module: llvm.ModuleRef) -> list[str]:
+    """The functions that the module calls and that neither it nor Python itself has."""
+    declared = (function.name for function in module.functions if function.is_declaration)
+    return [name for name in declared if not name.startswith(("llvm.", "Py"))]
+
+
+def _dead_ends(names: list[str]) -> str:
+    """Definitions for what the compiler would call if a routine raised, which none does."""
+    unexpected = [n for n in names if not n.startswith(("numba_", "NRT_")) or "alloc" in n]
+    if unexpected:
+        raise JunctureError(
+            f"The compiled routines need {', '.join(unexpected)}, which they must do without. "
+            "Set NUMBA_DISABLE_INTEL_SVML=1 and try again, or report it."
+        )
+    ends = "".join(
+        f"define void @{name}() {{ call void @abort() unreachable }}\n" for name in names
+    )
+    return f"declare void @abort()\n{ends}"

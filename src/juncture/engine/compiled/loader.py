@@ -1,0 +1,171 @@
+"""The compiled routines: machine code that is made once, kept, and loaded without the compiler.
+
+Importing the compiler and reading its own cache takes longer than most fits. So the routines are
+compiled to one object file for this processor, kept beside the package (or in the user's cache
+folder), and loaded from there in a few milliseconds. The file's name holds everything that the
+machine code depends on; a file that is cut short or altered does not match its own checksum and
+is made anew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
+
+_FOLDER = Path(__file__).parent
+_CHECKSUM_BYTES = 32
+_LOADING = threading.Lock()
+_LOG = logging.getLogger(__name__)
+_MOST_KEPT = 8
+
+# A letter for the result, then one for each argument: v nothing, d double, q 64-bit integer,
+# u the same without a sign; capitals are addresses of arrays of these, I one of 32-bit integers,
+# C one of bytes, B one of true-or-false bytes.
+SIGNATURES = {
+    "run": "qqqdQqQqQqDqBDDDDqDDq",
+    "maximise": "vQqQqQqDqDqQ",
+    "mix": "vDDdDq",
+    "descend": "vDDdDq",
+    "dot": "dDDq",
+    "quadratic": "dDDDDq",
+    "quadratic_value": "dDDDq",
+    "make_aliases": "vDDIqqQ",
+    "draw": "vIqqqqqQQqQqIDIqquQ",
+    "count_rows": "vIqqQQqQq",
+    "apportion": "vDQQQqIqqDqDD",
+    "count_bytes": "vCqqQqQQqIq",
+    "count_wide": "vIqqQqQQqIq",
+    "hand_out": "vIqqQQqQqIIQqqIuq",
+    "weigh_round": "vDIDDDdddq",
+}
+_C_TYPES: dict[str, Any] = {
+    "v": None,
+    "d": ctypes.c_double,
+    "q": ctypes.c_int64,
+    "u": ctypes.c_uint64,
+    "D": ctypes.POINTER(ctypes.c_double),
+    "Q": ctypes.POINTER(ctypes.c_int64),
+    "I": ctypes.POINTER(ctypes.c_int32),
+    "C": ctypes.POINTER(ctypes.c_uint8),
+    "B": ctypes.POINTER(ctypes.c_bool),
+}
+Cell = ctypes.c_double | ctypes.c_int64 | ctypes.c_int32 | ctypes.c_uint8 | ctypes.c_bool
+_CELLS: dict[np.dtype[Any], Any] = {
+    np.dtype(np.float64): ctypes.c_double,
+    np.dtype(np.int64): ctypes.c_int64,
+    np.dtype(np.int32): ctypes.c_int32,
+    np.dtype(np.uint8): ctypes.c_uint8,
+    np.dtype(np.bool_): ctypes.c_bool,
+}
+
+
+def pointer(array: NDArray[Any]) -> Cell | None:
+    """Where an array begins, for a routine; the array must be contiguous and writable.
+
+    To be made for each call, not kept: a copy of it would not point into the array.
+    """
+    return _CELLS[array.dtype].from_buffer(array) if array.size else None
+
+
+@cache
+def routine(name: str) -> Callable[..., Any]:
+    """A compiled routine. It lets other threads of Python run while it works."""
+    with _LOADING:
+        engine = _engine()
+    result, *arguments = (_C_TYPES[letter] for letter in SIGNATURES[name])
+    return ctypes.CFUNCTYPE(result, *arguments)(engine.get_function_address(f"juncture_{name}"))
+
+
+@cache
+def _engine() -> llvm.ExecutionEngine:
+    """The loaded machine code: one for the process, made under a lock and never let go."""
+    with suppress(RuntimeError):  # recent versions initialise themselves and say so
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(object_file()))
+    engine.finalize_object()
+    return engine
+
+
+def object_file() -> bytes:
+    """The object file of all routines: the kept one, or one made and kept now."""
+    name = f"juncture-{key()}.o"
+    for folder in folders():
+        kept = _read(folder / name)
+        if kept:
+            return kept
+    from juncture.engine.compiled.entry_points import compile_all  # noqa: PLC0415  (imports the compiler)
+
+    _LOG.info("compiling Juncture's routines, once for this version and processor")
+    made = compile_all(SIGNATURES)
+    for folder in folders():
+        if _write(folder / name, made):
+            _prune(folder)
+            break
+    return made
+
+
+def _prune(folder: Path) -> None:
+    """Let go of the oldest files: each version of the sources leaves one."""
+    with suppress(OSError):
+        kept = sorted(folder.glob("juncture-*.o"), key=lambda p: p.stat().st_mtime, reverse=True)
+        for old in kept[_MOST_KEPT:]:
+            old.unlink()
+
+
+def key() -> str:
+    """Everything that the machine code depends on, in short: sources, compiler, processor."""
+    parts = [path.read_bytes() for path in sorted(_FOLDER.glob("*.py"))]
+    processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
+    setting = f"{llvmlite.__version__} {llvm.get_default_triple()} {processor} {sys.version}"
+    return hashlib.sha256(b"\0".join([*parts, setting.encode()])).hexdigest()[:24]
+
+
+def folders() -> Iterable[Path]:
+    """Where machine code may be kept, in order of preference."""
+    chosen = os.environ.get("JUNCTURE_CACHE")
+    if chosen:
+        return (Path(chosen),)
+    found = [_FOLDER / "__pycache__"]
+    with suppress(RuntimeError):  # a user without a home
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        found.append(home / "juncture")
+    return found
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    code, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
+    return code if code and hashlib.sha256(code).digest() == checksum else None
+
+
+def _write(path: Path, code: bytes) -> bool:
+    """Keep the code, in one piece or not at all; whether that worked."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(code + hashlib.sha256(code).digest())
+        Path(file.name).replace(path)
+    except OSError:
+        return False
+    return True

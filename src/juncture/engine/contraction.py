@@ -1,0 +1,164 @@
+"""How the tables that meet in one clique are multiplied and summed, two at a time.
+
+The product of all tables in a clique, summed onto its separator, can be formed without ever
+building the clique's own table: tables are contracted in pairs, and an attribute is summed out
+as soon as no other table needs it. This module chooses the pairs and the axis order of every
+intermediate table. It handles names and sizes only; no array exists yet.
+
+A `Contraction` grows step by step. Tables are numbered: first the given ones, then the result
+of each step. `ONE` stands for the number one, so that summing a single table, or putting its
+axes into another order, is a step like any other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from juncture.engine.paths import Path, best_path, leaves
+
+ONE = -1
+Axes = tuple[int, ...]
+Scope = frozenset[int]
+
+# Innermost loops shorter than this are worth a reordered copy of the table.
+_SHORT_LOOP = 8
+
+
+class Step(NamedTuple):
+    """`result` becomes the product of `left` and `right`, summed onto the result's axes."""
+
+    left: int
+    right: int
+    result: int
+
+
+class Contraction:
+    """Tables as axis tuples, and the steps that contract them."""
+
+    def __init__(self, sizes: Sequence[int], tables: Iterable[Axes]) -> None:
+        self.sizes = sizes
+        self.axes: list[Axes] = [self._wide_axes(table) for table in tables]
+        self.n_given = len(self.axes)
+
+    def cells(self, attributes: Iterable[int]) -> int:
+        """The number of cells of a table over the attributes."""
+        return math.prod(self.sizes[attribute] for attribute in attributes)
+
+    def join(self, tables: Sequence[int], keep: Scope) -> list[Step]:
+        """Steps that contract the tables onto `keep`; the last one's result is the message."""
+        steps: list[Step] = []
+        scopes = {table: frozenset(self.axes[table]) for table in tables}
+        result = self._follow(steps, best_path(scopes, keep, self.cells), keep)
+        if not steps or not keep.issuperset(self.axes[result]):
+            self._sum(steps, result, keep)
+        return steps
+
+    def _follow(self, steps: list[Step], path: Path, needed: Scope) -> int:
+        """Contract along the path; `needed` is what the rest of the clique still mentions."""
+        if isinstance(path, int):
+            return path
+        left, right = path
+        right_scope = (self.axes[table] for table in leaves(right))
+        left_table = self._follow(steps, left, needed.union(*right_scope))
+        right_table = self._follow(steps, right, needed.union(self.axes[left_table]))
+        return self._contract(steps, left_table, right_table, needed)
+
+    def union_cells(self, step: Step) -> int:
+        """The number of multiplications of one step."""
+        right = () if step.right == ONE else self.axes[step.right]
+        return self.cells({*self.axes[step.left], *right})
+
+    def covers(self, step: Step) -> bool:
+        """Whether the left table holds every attribute of the step."""
+        right = () if step.right == ONE else self.axes[step.right]
+        return set(self.axes[step.left]).issuperset(right)
+
+    def adjoint_tables(self, steps: Iterable[Step]) -> list[int]:
+        """The tables whose derivative is stored: all but the given ones that cover their step.
+
+        A given table that covers its step becomes a marginal in place, in one pass.
+        """
+        operands = ((step, table) for step in steps for table in (step.left, step.right))
+        return [
+            table
+            for step, table in operands
+            if table >= self.n_given
+            or (table != ONE and not (table == step.left and self.covers(step)))
+        ]
+
+    def workspace_cells(self, steps: Sequence[Step]) -> int:
+        """The cells of all results and all stored derivatives."""
+        results = sum(self.cells(self.axes[step.result]) for step in steps)
+        return results + sum(self.cells(self.axes[table]) for table in self.adjoint_tables(steps))
+
+    def _wide_axes(self, axes: Axes) -> Axes:
+        """Axes of length one change no address: leave them out."""
+        return tuple(axis for axis in axes if self.sizes[axis] > 1)
+
+    def _add(self, steps: list[Step], left: int, right: int, axes: Iterable[int]) -> int:
+        self.axes.append(tuple(axes))
+        steps.append(Step(left, right, len(self.axes) - 1))
+        return len(self.axes) - 1
+
+    def _sum(self, steps: list[Step], table: int, keep: Iterable[int]) -> int:
+        kept = set(keep)
+        return self._add(steps, table, ONE, [a for a in self.axes[table] if a in kept])
+
+    def _reorder(self, steps: list[Step], table: int, axes: Axes) -> int:
+        return table if self.axes[table] == axes else self._add(steps, table, ONE, axes)
+
+    def _contract(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
+        """One product of two tables, after whatever prepares them."""
+        if self.cells(self.axes[left]) < self.cells(self.axes[right]):
+            left, right = right, left
+        if not set(self.axes[left]).issuperset(self.axes[right]):
+            left = self._without_private(steps, left, right, needed)
+            right = self._without_private(steps, right, left, needed)
+        if set(self.axes[left]).issuperset(self.axes[right]):
+            order = tuple(a for a in self.axes[left] if a in self.axes[right])
+            right = self._reorder(steps, right, order)
+            return self._add(steps, left, right, [a for a in self.axes[left] if a in needed])
+        return self._product(steps, left, right, needed)
+
+    def _without_private(self, steps: list[Step], table: int, other: int, needed: Scope) -> int:
+        """Sum out what neither the other table nor anything later mentions."""
+        keep = needed.union(self.axes[other])
+        return table if keep.issuperset(self.axes[table]) else self._sum(steps, table, keep)
+
+    def _product(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
+        """A matrix-like product: the larger table's last axes become the innermost loop."""
+        left = self._with_long_suffix(steps, left, right, needed)
+        axes, other = self.axes[left], self.axes[right]
+        suffix = self._suffix(axes, other, needed)
+        head = axes[: len(axes) - len(suffix)]
+        outer = [a for a in head if a in needed] + [a for a in other if a not in axes]
+        inner = [a for a in suffix if a in needed]
+        if suffix[0] in other:
+            order = [a for a in other if a not in axes] + [a for a in head if a in other]
+            right = self._reorder(steps, right, (*order, *suffix))
+        return self._add(steps, left, right, outer + inner)
+
+    def _with_long_suffix(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
+        """The table itself, or a copy whose last axes give a long innermost loop."""
+        axes, other = self.axes[left], self.axes[right]
+        if self.cells(self._suffix(axes, other, needed)) >= _SHORT_LOOP:
+            return left
+        kinds: dict[tuple[bool, bool], list[int]] = {}
+        for axis in axes:
+            kinds.setdefault(_kind(axis, other, needed), []).append(axis)
+        blocks = sorted(kinds.values(), key=self.cells)
+        return self._reorder(steps, left, tuple(axis for block in blocks for axis in block))
+
+    def _suffix(self, axes: Axes, other: Axes, needed: Scope) -> Axes:
+        """The longest run of last axes that all play the same part in the product."""
+        start = len(axes) - 1
+        while start and _kind(axes[start - 1], other, needed) == _kind(axes[-1], other, needed):
+            start -= 1
+        return axes[start:]
+
+
+def _kind(axis: int, other: Axes, needed: Scope) -> tuple[bool, bool]:
+    """The part an axis plays in a product: shared with the other table or not, kept or not."""
+    return axis in other, axis in needed

@@ -1,0 +1,244 @@
+"""The junction tree of a set of cliques, as data: what an oracle will do, before it does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from juncture._util.memory import free_memory_bytes
+from juncture._util.notebook import plan_html
+from juncture.engine.contraction import Contraction, Step
+from juncture.engine.elimination import Bucket, closed_graph, eliminate
+from juncture.engine.growth import Growth
+from juncture.engine.junction import EMPTY_CLIQUE_ALONE, JunctionTree, junction_tree
+from juncture.engine.plan_text import describe, listed, readable_bytes, readable_count
+from juncture.errors import InvalidInput, ModelTooLarge
+from juncture.tables.domain import Clique, Domain
+
+# A plan may use this share of the memory that is free when it is made: a solver keeps a few
+# vectors of its own beside what an oracle call needs.
+_SHARE_OF_FREE_MEMORY = 0.5
+# Randomised restarts are only worth their time on small graphs.
+_RESTARTS, _RESTART_BUDGET = 64, 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A maximal clique of the junction tree, with its part of the schedule."""
+
+    clique: Clique
+    separator: Clique
+    """What it shares with its parent; empty at a root."""
+    parent: int | None
+    """The parent's place in `plan.nodes`; children stand before their parents."""
+    measured: tuple[Clique, ...]
+    """The measured cliques whose potentials this node hosts."""
+    steps: tuple[Step, ...]
+    """The products that contract its tables into the message to its parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one oracle call needs."""
+
+    size_bytes: int
+    operations: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A junction tree for measured cliques over a domain: pure data, made by `Plan.build`.
+
+    >>> plan = Plan.build(Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("c", "b")])
+    >>> [node.clique for node in plan.nodes]
+    [('a', 'b'), ('b', 'c')]
+    >>> plan.cells, plan.cells_with(("a", "c"))
+    (18, 24)
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    """The measured cliques: canonical, distinct, in the order in which they were given."""
+    nodes: tuple[Node, ...]
+    """The junction tree in schedule order: every child before its parent."""
+    contraction: Contraction = field(repr=False)
+    """The axes of each measured table and of each step's result; finished, not to be changed."""
+    cost: Cost
+    buckets: tuple[Bucket, ...] = field(repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        domain: Domain,
+        cliques: Iterable[Iterable[str]],
+        *,
+        memory_limit: int | None = None,
+        seed: int = 0,
+    ) -> Plan:
+        """The cheapest junction tree found for these cliques.
+
+        Raises `ModelTooLarge` when an oracle call would need more than `memory_limit` bytes
+        (default: half of the memory that is free now). Nothing large is allocated here.
+        """
+        measured = tuple(dict.fromkeys(map(domain.canonical, cliques)))
+        return _search(domain, measured, seed)._within(memory_limit)
+
+    def extend(
+        self, clique: Iterable[str], *, memory_limit: int | None = None, seed: int = 0
+    ) -> Plan:
+        """The plan with one more clique, never larger than `cells_with` foretells."""
+        added = self.domain.canonical(clique)
+        measured = tuple(dict.fromkeys((*self.cliques, added)))
+        fresh = _search(self.domain, measured, seed)
+        if self.cells_with(added) < fresh.cells:
+            kept = self._growth.buckets_with(self._positions(added))
+            fresh = _assemble(self.domain, measured, kept)
+        return fresh._within(memory_limit)
+
+    @cached_property
+    def cells(self) -> int:
+        """The cells of all maximal cliques together, exactly."""
+        return sum(self.domain.size_of(node.clique) for node in self.nodes)
+
+    @property
+    def size_bytes(self) -> int:
+        """The most memory that one oracle call needs: potentials, marginals and workspace.
+
+        The workspace counts twice, for potentials may be spread so far that the oracle needs the
+        logarithms of its tables too.
+        """
+        return self.cost.size_bytes
+
+    @property
+    def operations(self) -> int:
+        """The multiplications and exponentials of one oracle call."""
+        return self.cost.operations
+
+    @cached_property
+    def largest_clique(self) -> Clique:
+        """The maximal clique with most cells (the empty clique when there is none)."""
+        cliques = [node.clique for node in self.nodes]
+        return max(cliques, key=self.domain.size_of, default=())
+
+    @cached_property
+    def free_attributes(self) -> Clique:
+        """The attributes that no measured clique mentions: uniform and independent."""
+        used = {name for clique in self.cliques for name in clique}
+        return tuple(name for name in self.domain if name not in used)
+
+    @cached_property
+    def hosts(self) -> dict[Clique, int]:
+        """The place in `nodes` of the host of each measured clique."""
+        return {clique: place for place, node in enumerate(self.nodes) for clique in node.measured}
+
+    def cells_with(self, clique: Iterable[str]) -> int:
+        """The cells that the junction tree would have with this clique added, at most.
+
+        Takes microseconds, because the elimination order is kept; `extend` gives a plan that
+        is no larger.
+        """
+        return max(1, self._growth.cells_with(self._positions(clique)))
+
+    def __str__(self) -> str:
+        return describe(self)
+
+    def _repr_html_(self) -> str:
+        return plan_html(describe(self))
+
+    @cached_property
+    def _growth(self) -> Growth:
+        return Growth(self.buckets, _scopes(self.domain, self.cliques), self.domain.shape)
+
+    def _positions(self, clique: Iterable[str]) -> list[int]:
+        return [self.domain.positions[name] for name in self.domain.canonical(clique)]
+
+    def _within(self, memory_limit: int | None) -> Plan:
+        """The plan itself, if it respects the limit."""
+        limit = memory_limit
+        if limit is None:
+            limit = int(free_memory_bytes() * _SHARE_OF_FREE_MEMORY)
+        if limit < 0:
+            raise InvalidInput(
+                f"`memory_limit` must be a number of bytes; got {limit}. "
+                "Leave it out to use a share of what is free."
+            )
+        if self.size_bytes > limit:
+            raise ModelTooLarge(
+                f"`cliques` must give a model within {readable_bytes(limit)}; got one of "
+                f"{readable_bytes(self.size_bytes)}. Its largest clique is "
+                f"({listed(self.largest_clique)}) with "
+                f"{readable_count(self.domain.size_of(self.largest_clique))} cells. "
+                "Leave out a clique that closes a cycle through these attributes, merge values "
+                "of the largest attributes, or raise `memory_limit`."
+            )
+        return self
+
+
+def _scopes(domain: Domain, cliques: Iterable[Clique]) -> list[list[int]]:
+    return [[domain.positions[name] for name in clique] for clique in cliques]
+
+
+def _search(domain: Domain, cliques: tuple[Clique, ...], seed: int) -> Plan:
+    """The plan of the best elimination order found."""
+    restarts = min(_RESTARTS, _RESTART_BUDGET // max(1, len(domain)))
+    graph = closed_graph(range(len(domain)), _scopes(domain, cliques))
+    buckets = eliminate(graph, domain.shape, restarts=restarts, seed=seed)
+    return _assemble(domain, cliques, buckets)
+
+
+def _assemble(domain: Domain, cliques: tuple[Clique, ...], buckets: Sequence[Bucket]) -> Plan:
+    """The plan of a given elimination order."""
+    scopes = _scopes(domain, cliques)
+    used = {vertex for scope in scopes for vertex in scope}
+    tree = junction_tree([b for b in buckets if b.vertex in used], domain.shape)
+    if cliques and not used:
+        tree = EMPTY_CLIQUE_ALONE
+    contraction = Contraction(domain.shape, map(tuple, scopes))
+    hosted = _hosted(tree, buckets, scopes)
+    nodes, messages = [], dict[int, list[int]]()
+    for place, (clique, separator, parent) in enumerate(tree.nodes):
+        tables = hosted.get(place, []) + messages.pop(place, [])
+        steps = contraction.join(tables, separator)
+        messages.setdefault(parent, []).append(steps[-1].result)
+        nodes.append(
+            Node(
+                clique=_names(domain, clique),
+                separator=_names(domain, separator),
+                parent=None if parent < 0 else parent,
+                measured=tuple(cliques[table] for table in hosted.get(place, [])),
+                steps=tuple(steps),
+            )
+        )
+    cost = _cost(contraction, [step for node in nodes for step in node.steps])
+    return Plan(domain, cliques, tuple(nodes), contraction, cost, tuple(buckets))
+
+
+def _hosted(
+    tree: JunctionTree, buckets: Sequence[Bucket], scopes: list[list[int]]
+) -> dict[int, list[int]]:
+    """The measured tables that each node hosts: where their first vertex is eliminated.
+
+    The empty clique, a measurement of the total alone, goes to the last root.
+    """
+    position = {bucket.vertex: place for place, bucket in enumerate(buckets)}
+    hosted: dict[int, list[int]] = {}
+    for table, scope in enumerate(scopes):
+        first = min(scope, key=position.__getitem__, default=None)
+        home = len(tree.nodes) - 1 if first is None else tree.home[first]
+        hosted.setdefault(home, []).append(table)
+    return hosted
+
+
+def _names(domain: Domain, vertices: Iterable[int]) -> Clique:
+    return tuple(domain.attributes[vertex] for vertex in sorted(vertices))
+
+
+def _cost(contraction: Contraction, steps: list[Step]) -> Cost:
+    """Each step runs once forward and twice backward; each potential is exponentiated once."""
+    potentials = sum(map(contraction.cells, contraction.axes[: contraction.n_given]))
+    workspace = contraction.workspace_cells(steps)
+    products = sum(map(contraction.union_cells, steps))
+    return Cost(
+        size_bytes=8 * 2 * (potentials + workspace), operations=2 * potentials + 3 * products
+    )

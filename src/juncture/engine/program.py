@@ -1,0 +1,182 @@
+"""A plan lowered to integer tables that the compiled kernels walk.
+
+Every table of the plan (measured or intermediate) has a slot for its values and, where needed,
+one for its derivative, which is the message that comes back from the rest of the tree. A step
+runs once forward and once backward; both are products of two tables along nested loops. So a
+program is a list of operations, each naming its slots and its loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture.engine.compiled.opcodes import ABSORB, CONTRACT, EXPONENTIATE, FINISH
+from juncture.engine.contraction import ONE, Step
+from juncture.engine.loops import LoopTable, loop_order
+from juncture.engine.partition import partition
+from juncture.engine.plan import Plan
+
+Integers = NDArray[np.int64]
+Span = tuple[int, int]
+
+_NONE = -1
+
+
+class Operation(NamedTuple):
+    """One row of the table of operations; the kernels name its columns in the same order."""
+
+    kind: int
+    left: int
+    right: int = _NONE
+    result: int = _NONE
+    adjoint: int = _NONE
+    collected: int = _NONE
+    first_loop: int = 0
+    n_loops: int = 0
+
+
+class Segments(NamedTuple):
+    """Ranges of operations: per thread up, then the top of the tree, then per thread down."""
+
+    up: tuple[Span, ...]
+    top: Span
+    down: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the kernels walk."""
+
+    operations: Integers
+    forward: Integers
+    """The operations whose scales make up the log-partition function, children first."""
+    loops: Integers
+    slots: Integers
+    """For each slot: whether it lies among the potentials, its offset, its cells."""
+    workspace_cells: int
+    segments: Segments
+
+
+class Slots:
+    """Where the values and the derivatives of all tables lie."""
+
+    def __init__(self, plan: Plan) -> None:
+        contraction = plan.contraction
+        self.n_given = contraction.n_given
+        self.n_tables = len(contraction.axes)
+        self.one = 2 * self.n_tables
+        self.rows: list[tuple[int, int, int]] = [(0, 0, 1)] * (self.one + 1)
+        self.workspace_cells = 1  # the first cell holds the number one
+        offset = 0
+        for table in range(self.n_given):
+            cells = contraction.cells(contraction.axes[table])
+            self.rows[table] = (1, offset, cells)
+            offset += cells
+        steps = [step for node in plan.nodes for step in node.steps]
+        for step in steps:
+            self._place(step.result, contraction.cells(contraction.axes[step.result]))
+        for table in contraction.adjoint_tables(steps):
+            self._place(self.adjoint(table), contraction.cells(contraction.axes[table]))
+
+    def adjoint(self, table: int) -> int:
+        """The slot of a table's derivative; a root's stays where the number one lies."""
+        return self.n_tables + table
+
+    def value(self, table: int) -> int:
+        """The slot of a table's values."""
+        return self.one if table == ONE else table
+
+    def _place(self, slot: int, cells: int) -> None:
+        self.rows[slot] = (0, self.workspace_cells, cells)
+        self.workspace_cells += cells
+
+
+class _Lowering:
+    """Turns steps into operations."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.contraction = plan.contraction
+        self.slots = Slots(plan)
+        self.loops = LoopTable(plan.domain.shape)
+
+    def forward(self, step: Step) -> list[Operation]:
+        """Exponentiate the given tables that enter here, then multiply and sum."""
+        given = [t for t in (step.left, step.right) if self._is_given(t)]
+        rows = [Operation(EXPONENTIATE, t) for t in given]
+        left, right = self.slots.value(step.left), self.slots.value(step.right)
+        loops = self._loops(step, (step.left, step.right, step.result))
+        return [*rows, Operation(CONTRACT, left, right, step.result, _NONE, _NONE, *loops)]
+
+    def backward(self, step: Step) -> list[Operation]:
+        """Derivatives of both operands; given tables become marginals."""
+        if self._is_given(step.left) and self.contraction.covers(step):
+            rows, finished = [self._absorb(step)], [step.right]
+        else:
+            rows = [self._derivative(step, step.left, step.right)]
+            if step.right != ONE:
+                rows.append(self._derivative(step, step.right, step.left))
+            finished = [step.left, step.right]
+        return rows + [self._finish(table) for table in finished if self._is_given(table)]
+
+    def _is_given(self, table: int) -> bool:
+        return 0 <= table < self.slots.n_given
+
+    def _absorb(self, step: Step) -> Operation:
+        collected = _NONE if step.right == ONE else self.slots.adjoint(step.right)
+        loops = self._loops(step, (step.left, step.right, step.result))
+        right = self.slots.value(step.right)
+        adjoint = self.slots.adjoint(step.result)
+        return Operation(ABSORB, step.left, right, step.result, adjoint, collected, *loops)
+
+    def _derivative(self, step: Step, table: int, other: int) -> Operation:
+        loops = self._loops(step, (step.result, other, table))
+        top, result = self.slots.adjoint(step.result), self.slots.adjoint(table)
+        return Operation(CONTRACT, top, self.slots.value(other), result, _NONE, _NONE, *loops)
+
+    def _finish(self, table: int) -> Operation:
+        loops = self.loops.flat(self.slots.rows[table][2])
+        return Operation(
+            FINISH, table, self.slots.adjoint(table), self.slots.one, _NONE, _NONE, *loops
+        )
+
+    def _loops(self, step: Step, roles: tuple[int, int, int]) -> Span:
+        order = loop_order(*(self._axes(t) for t in (step.left, step.right, step.result)))
+        left, right, result = (self._axes(table) for table in roles)
+        return self.loops.nest(order, (left, right, result))
+
+    def _axes(self, table: int) -> tuple[int, ...]:
+        return () if table == ONE else self.contraction.axes[table]
+
+
+def lower(plan: Plan, threads: int) -> Program:
+    """The program of a plan, its tree divided between the threads."""
+    lowering = _Lowering(plan)
+    up = [[row for step in n.steps for row in lowering.forward(step)] for n in plan.nodes]
+    down = [[row for step in n.steps[::-1] for row in lowering.backward(step)] for n in plan.nodes]
+    work = [sum(map(lowering.contraction.union_cells, node.steps)) for node in plan.nodes]
+    groups, top = partition([node.parent for node in plan.nodes], work, threads)
+    rows: list[Operation] = []
+
+    def span(nodes: Iterable[int], source: list[list[Operation]]) -> Span:
+        begin = len(rows)
+        rows.extend(row for node in nodes for row in source[node])
+        return begin, len(rows)
+
+    ups = tuple(span(group, up) for group in groups)
+    top_up = span(top, up)
+    forward = np.arange(len(rows), dtype=np.int64)
+    top_down = span(top[::-1], down)
+    downs = tuple(span(group[::-1], down) for group in groups)
+    return Program(
+        operations=np.array(rows, dtype=np.int64).reshape(-1, 8),
+        forward=forward,
+        loops=np.array(lowering.loops.rows, dtype=np.int64).reshape(-1, 4),
+        slots=np.array(lowering.slots.rows, dtype=np.int64),
+        workspace_cells=lowering.slots.workspace_cells,
+        segments=Segments(ups, (top_up[0], top_down[1]), downs),
+    )

@@ -1,0 +1,144 @@
+"""Exact message passing on a junction tree, on the CPU.
+
+The marginals of a model are the derivatives of its log-partition function. So the tree is
+contracted from its leaves to its root (messages up), which gives the log-partition function,
+and then differentiated from the root to its leaves (messages down), which gives the marginal
+of every measured table; no division is needed, hence structural zeros need no special care.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture._util.threads import processors, together
+from juncture.engine.compiled.loader import pointer, routine
+from juncture.engine.compiled.opcodes import DONE, IMPOSSIBLE, NEEDS_LOGARITHMS
+from juncture.engine.plan import Plan
+from juncture.engine.program import Span, lower
+from juncture.engine.reference import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, checked_call
+from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
+from juncture.tables.layout import Layout, Vector
+
+# Below this many operations, waking a second thread costs more than it saves.
+_WORTH_THREADS = 2_000_000
+
+
+class Propagation:
+    """The exact oracle of a plan. It owns its workspace: one call at a time per instance.
+
+    `threads` defaults to the number of processors when the plan is large enough to profit.
+    """
+
+    def __init__(self, plan: Plan, *, threads: int | None = None) -> None:
+        self.plan = plan
+        self.layout = Layout(plan.domain, plan.cliques)
+        self._program = lower(plan, _thread_count(plan, threads))
+        free = (math.log(plan.domain[name]) for name in plan.free_attributes)
+        self._free_log_partition = math.fsum(free)
+        n_slots, n_operations = len(self._program.slots), len(self._program.operations)
+        self._work = np.zeros(self._program.workspace_cells)
+        self._work[0] = 1.0
+        self._logs = np.empty(0)
+        self._logged = np.zeros(n_slots, dtype=np.bool_)
+        self._shifts = np.zeros(n_slots)
+        self._scales = np.ones(n_slots)
+        self._log_scales = np.zeros(n_operations)
+
+    def marginals(
+        self, potentials: Vector, total: float = 1.0, *, out: Vector | None = None
+    ) -> Beliefs:
+        """See `Oracle.marginals`."""
+        call = checked_call(self.layout, potentials, total, out)
+        outcome = self._run(call)
+        if outcome == NEEDS_LOGARITHMS:
+            self._logs = np.empty(self._program.workspace_cells)
+            outcome = self._run(call)
+        log_partition = float(self._log_scales[self._program.forward].sum())
+        if outcome == IMPOSSIBLE or not math.isfinite(log_partition):
+            raise _diagnosis(call.potentials)
+        return Beliefs(call.out, log_partition + self._free_log_partition)
+
+    def maximum(self, potentials: Vector) -> Peak:
+        """The record with the largest sum of potentials (max-product); ties go to low codes."""
+        checked = self.layout.checked(potentials)
+        nonsense = _nonsense(checked)
+        if nonsense:
+            raise nonsense
+        program = self._program
+        peaks = np.zeros(program.workspace_cells)
+        chosen = np.zeros(len(program.slots), dtype=np.int64)
+        operations = program.operations[program.forward]
+        routine("maximise")(
+            *_counted(operations), *_counted(program.loops), *_counted(program.slots),
+            *_counted(checked), *_counted(peaks), pointer(chosen),
+        )  # fmt: skip
+        cells = chosen[: len(self.layout.cliques)]
+        score = math.fsum(checked[cells])
+        if not math.isfinite(score):
+            raise _diagnosis(checked)
+        return Peak(self._record(cells), score)
+
+    def _record(self, cells: NDArray[np.int64]) -> dict[str, int]:
+        """The code of every attribute, read off the chosen cell of each measured clique."""
+        record = dict.fromkeys(self.plan.domain, 0)
+        for clique, cell, start in zip(
+            self.layout.cliques, cells, self.layout.offsets, strict=False
+        ):
+            shape = [self.plan.domain[name] for name in clique]
+            codes = np.unravel_index(int(cell) - start, shape)
+            record.update((name, int(code)) for name, code in zip(clique, codes, strict=True))
+        return record
+
+    def _run(self, call: Call) -> int:
+        program, compiled = self._program, routine("run")
+        arrays = (
+            *_counted(program.operations), *_counted(program.loops), *_counted(program.slots),
+            *_counted(self._work), pointer(self._logged), pointer(self._shifts),
+            pointer(self._scales), pointer(self._log_scales), *_counted(self._logs),
+            pointer(call.potentials), *_counted(call.out),
+        )  # fmt: skip
+
+        def run(span: Span) -> int:
+            return int(compiled(*span, call.total, *arrays))
+
+        up, top, down = program.segments
+        return (
+            max(together(run, up), default=DONE)
+            or run(top)
+            or max(together(run, down), default=DONE)
+        )
+
+
+def _counted(array: NDArray[Any]) -> tuple[Any, int]:
+    """An array and its length, as compiled routines take them."""
+    return pointer(array), len(array)
+
+
+def _thread_count(plan: Plan, threads: int | None) -> int:
+    if threads is None:
+        return processors() if plan.operations >= _WORTH_THREADS else 1
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise InvalidInput(
+            f"`threads` must be a positive integer; got {threads!r}. "
+            "Leave it out to let the plan decide."
+        )
+    return threads
+
+
+def _diagnosis(potentials: Vector) -> JunctureError:
+    """Why there is no log-partition function."""
+    return _nonsense(potentials) or ImpossibleModel(IMPOSSIBLE_MESSAGE)
+
+
+def _nonsense(potentials: Vector) -> InvalidInput | None:
+    """What is wrong with potentials of not-a-number or plus infinity."""
+    if not (np.isnan(potentials).any() or np.isposinf(potentials).any()):
+        return None
+    return InvalidInput(
+        "`potentials` must be finite or minus infinity; got not-a-number or plus infinity. "
+        "Look at the step size or the loss that produced them."
+    )

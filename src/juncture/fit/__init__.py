@@ -1,0 +1,1 @@
+"""From noisy measurements to the model that fits them best."""

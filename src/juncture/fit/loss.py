@@ -1,0 +1,272 @@
+"""Convex losses over the marginals: how badly they fit the measurements.
+
+A loss takes the marginals of all cliques as one flat vector and gives its value and gradient.
+`FitLoss` adds a term for each measurement: half the squared residual over the variance (L2, the
+likelihood of Gaussian noise), or the absolute residual over the Laplace scale (L1, the likelihood
+of Laplace noise). `CustomLoss` wraps any convex function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture.engine import vector_ops as flat
+from juncture.errors import InvalidInput
+from juncture.fit.single_queries import RowBatch, SingleQuery
+from juncture.tables.domain import Clique
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Layout, Vector
+from juncture.tables.measurement import Measurement, Noise
+from juncture.tables.queries.blocks import Identity
+from juncture.tables.queries.products import Operator
+
+Marginals = Mapping[Clique, Factor]
+Function = Callable[[Marginals], tuple[float, Marginals]]
+
+
+class Kind(StrEnum):
+    """Which loss the residuals go into; the likelihood takes the one that suits their noise."""
+
+    L2 = "l2"
+    L1 = "l1"
+    LIKELIHOOD = "likelihood"
+
+
+class Loss(Protocol):
+    """A convex function of the marginals."""
+
+    smooth: bool
+    """Whether its gradient is continuous."""
+
+    def value(self, marginals: Vector) -> float:
+        """The loss alone."""
+
+    def value_and_gradient(
+        self, marginals: Vector, out: Vector | None = None
+    ) -> tuple[float, Vector]:
+        """Both at once; the gradient goes to `out`, or to a new vector."""
+
+
+class Term(NamedTuple):
+    """A measurement bound to a layout."""
+
+    clique: Clique
+    operator: Operator
+    values: Vector
+    stddev: Vector
+    squared: bool
+    gaussian: bool
+    plain: bool
+    """Squared, and each cell counted: part of the one quadratic."""
+
+    @property
+    def heaviest_record(self) -> float:
+        """The most that one record adds to the squared answers over their variances, at most."""
+        return self.operator.l2_sensitivity**2 / float(self.stddev.min()) ** 2
+
+
+class FitLoss:
+    """The sum of all measurements' terms.
+
+    Plain counts with a squared term make up one quadratic over the whole flat vector, so that a
+    thousand of them cost no more than the numbers they hold; single queries make up one sparse
+    matrix; all others are gone through.
+    """
+
+    def __init__(
+        self, layout: Layout, measurements: Sequence[Measurement], kind: str = Kind.LIKELIHOOD
+    ) -> None:
+        self.layout = layout
+        self._width = 0.0
+        self._take([_term(layout, m, _checked(kind)) for m in measurements])
+
+    def _take(self, terms: list[Term]) -> None:
+        self.terms = terms
+        self.smooth = all(term.squared for term in terms)
+        self._others = [term for term in terms if not term.plain and len(term.values) != 1]
+        single = [term for term in terms if not term.plain and len(term.values) == 1]
+        groups = [
+            (squared, [t for t in single if t.squared is squared]) for squared in (True, False)
+        ]
+        self._batches = [
+            (RowBatch(self.layout, [_single(term) for term in group]), squared)
+            for squared, group in groups
+            if group
+        ]
+        self._precision, self._centre, self._constant = _quadratic(
+            self.layout, [term for term in terms if term.plain]
+        )
+
+    def shifted(self, shifts: Iterable[Vector]) -> FitLoss:
+        """The same loss with the measured values moved, measurement by measurement."""
+        other = copy(self)
+        pairs = zip(self.terms, shifts, strict=True)
+        other._take([term._replace(values=term.values + shift) for term, shift in pairs])
+        return other
+
+    def smoothed(self, width: float) -> FitLoss:
+        """A smooth loss below this one: absolute values are rounded off within the width.
+
+        The width is in standard deviations; the two losses differ by no more than 0.71 times the
+        width for each answer that has an absolute term.
+        """
+        softer = copy(self)
+        softer._width, softer.smooth = width, True
+        return softer
+
+    def value(self, marginals: Vector) -> float:
+        """The loss alone."""
+        plain = flat.quadratic_value(marginals, self._centre, self._precision)
+        errors = [(self._error(term, marginals), term.squared) for term in self._others]
+        errors += [(batch.errors(marginals), squared) for batch, squared in self._batches]
+        return self._constant + float(plain) + sum(_value(*each, self._width) for each in errors)
+
+    def value_and_gradient(
+        self, marginals: Vector, out: Vector | None = None
+    ) -> tuple[float, Vector]:
+        """The loss and its gradient with respect to every cell of every clique."""
+        gradient = np.empty_like(marginals) if out is None else out
+        plain = flat.quadratic(marginals, self._centre, self._precision, gradient)
+        value = self._constant + float(plain)
+        for term in self._others:
+            error = self._error(term, marginals)
+            value += _value(error, term.squared, self._width)
+            slope = self._slope(error, term.squared)
+            _add(self.layout, gradient, term.clique, term.operator.adjoint(slope / term.stddev))
+        for batch, squared in self._batches:
+            error = batch.errors(marginals)
+            value += _value(error, squared, self._width)
+            batch.add_slope(gradient, self._slope(error, squared))
+        return value, gradient
+
+    def _slope(self, error: Vector, squared: bool) -> Vector:
+        return error if squared else _bent(error, self._width) * math.sqrt(2.0)
+
+    def _error(self, term: Term, marginals: Vector) -> Vector:
+        """The residuals of a term over their standard deviations."""
+        table = self.layout.factor(marginals, term.clique).values
+        return np.asarray((term.operator.apply(table) - term.values) / term.stddev)
+
+    def residuals(self, marginals: Vector) -> Vector:
+        """The residual of every answer over its standard deviation, measurement by measurement."""
+        return np.concatenate([self._error(term, marginals) for term in self.terms])
+
+    def pull(self, multipliers: Vector) -> Vector:
+        """The slope over the cells when each residual is multiplied by a number: the adjoint."""
+        slope, places = self.layout.zeros(), np.cumsum([len(term.values) for term in self.terms])
+        for term, part in zip(self.terms, np.split(multipliers, places[:-1]), strict=True):
+            _add(self.layout, slope, term.clique, term.operator.adjoint(part / term.stddev))
+        return slope
+
+    @property
+    def squared(self) -> NDArray[np.bool_]:
+        """For every answer, whether its residual is squared; else its absolute value counts."""
+        return np.concatenate([np.full(len(term.values), term.squared) for term in self.terms])
+
+    @property
+    def expected_at_truth(self) -> float:
+        """What the loss is on average at the true marginals: the noise alone."""
+        return sum(len(term.values) * (0.5 if term.squared else 1.0) for term in self.terms)
+
+
+def _checked(kind: str) -> Kind:
+    try:
+        return Kind(kind)
+    except ValueError:
+        raise InvalidInput(
+            f"`loss` must be one of {', '.join(Kind)} or a function; got {kind!r}. "
+            "Take 'likelihood' to follow the noise of each measurement."
+        ) from None
+
+
+def _term(layout: Layout, measurement: Measurement, kind: Kind) -> Term:
+    gaussian = measurement.noise is Noise.GAUSSIAN
+    squared = kind is Kind.L2 or (kind is Kind.LIKELIHOOD and gaussian)
+    operator = measurement.operator(layout.domain)
+    stddev = np.broadcast_to(measurement.stddev, measurement.values.shape)
+    plain = squared and isinstance(measurement.query, Identity)
+    return Term(measurement.clique, operator, measurement.values, stddev, squared, gaussian, plain)
+
+
+def _single(term: Term) -> SingleQuery:
+    return SingleQuery(term.clique, term.operator, float(term.values[0]), float(term.stddev[0]))
+
+
+def _quadratic(layout: Layout, terms: Iterable[Term]) -> tuple[Vector, Vector, float]:
+    """Precision, centre and constant of the sum of plain squared terms."""
+    precision, pull, constant = layout.zeros(), layout.zeros(), 0.0
+    for term in terms:
+        weight = 1.0 / term.stddev**2
+        _add(layout, precision, term.clique, weight)
+        _add(layout, pull, term.clique, weight * term.values)
+        constant += 0.5 * float((weight * term.values) @ term.values)
+    centre = np.divide(pull, precision, out=layout.zeros(), where=precision > 0)
+    return precision, centre, constant - 0.5 * float(pull @ centre)
+
+
+def _add(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:
+    """Add a table, given in the clique's own order, to its place in the vector."""
+    domain = layout.domain.project(clique)
+    factor = Factor(domain, table.reshape(domain.shape))
+    view = layout.view(vector, clique)
+    view += factor.transpose(layout.domain.canonical(clique)).values
+
+
+def _value(error: Vector, squared: bool, width: float) -> float:
+    if squared:
+        return 0.5 * float(error @ error)
+    size, bend = np.abs(error), np.abs(_bent(error, width))
+    return math.sqrt(2.0) * float((bend * (size - 0.5 * width * bend)).sum())
+
+
+def _bent(error: Vector, width: float) -> Vector:
+    """The sign of the error, rising linearly where the error is smaller than the width."""
+    return np.sign(error) if width == 0.0 else np.clip(error / width, -1.0, 1.0)
+
+
+class CustomLoss:
+    """Any convex function of the marginals of some cliques.
+
+    The function receives the marginals as factors by clique, each in the order in which the
+    clique was given, and returns its value and the gradient as factors by clique.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        cliques: Iterable[Iterable[str]],
+        function: Function,
+        *,
+        smooth: bool = True,
+    ) -> None:
+        self.layout = layout
+        self.smooth = smooth
+        self._cliques = [tuple(clique) for clique in cliques]
+        self._function = function
+
+    def value(self, marginals: Vector) -> float:
+        """The function's value."""
+        return self.value_and_gradient(marginals)[0]
+
+    def value_and_gradient(
+        self, marginals: Vector, out: Vector | None = None
+    ) -> tuple[float, Vector]:
+        """The function's value, and its gradient in the flat vector."""
+        tables = {clique: self.layout.factor(marginals, clique) for clique in self._cliques}
+        value, slopes = self._function(tables)
+        packed = self.layout.pack(slopes.values())
+        gradient = packed if out is None else out
+        gradient[:] = packed
+        if not math.isfinite(value):
+            raise InvalidInput(
+                f"`loss` must return a finite value; got {value}. "
+                "Make the function finite for all marginals that are not negative."
+            )
+        return float(value), gradient

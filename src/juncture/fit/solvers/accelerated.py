@@ -1,0 +1,159 @@
+"""The default solver: accelerated dual averaging that needs no constant, with matching.
+
+Each cycle is an accelerated scheme in the entropy geometry. It keeps averaged marginals x, whose
+loss falls like one over the steps squared, and potentials whose own marginals z lag behind. The
+step length is found by comparing the loss with the exact Bregman divergence, which the
+log-partition function gives for free.
+
+A model needs potentials, and x has none at hand. But x lies in the marginal polytope, so some
+potentials have it as their marginals: a few steps of generalised iterative scaling move the
+potentials towards them. Their loss then falls to that of x and below, and the next, longer cycle
+starts from there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from juncture.engine import vector_ops as flat
+from juncture.fit.solvers.problem import Iterate, Point, Problem
+from juncture.tables.layout import Vector
+
+# Below this mass a cell's logarithm says nothing any more.
+LEAST_MASS = 1e-300
+_RELATIVE_ROUNDING = 1e-12
+# A first step moves potentials by the inverse of this at most.
+_CAUTION = 0.1
+# Doublings of the curvature within one step.
+_MAX_TRIES = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accelerated:
+    """Accelerated dual averaging in cycles, each ended by matching."""
+
+    first_cycle: int = 50
+    """Oracle calls of the first cycle; each later one is longer by `growth`."""
+    growth: float = 1.4
+    matching_steps: int = 8
+    patience: int = 1
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+        """The start, then the matched point at the end of every cycle."""
+        best = problem.point(potentials)
+        yield Iterate(best)
+        length, curvature, share = float(self.first_cycle), first_curvature(problem, best), 0.1
+        while True:
+            last_call, improving, bound = problem.calls + length, True, -math.inf
+            while improving and problem.calls < last_call and not problem.exhausted:
+                cycle = Cycle(problem, best, curvature)
+                while problem.calls < last_call and not problem.exhausted and cycle.step():
+                    pass
+                matched, share = _match(problem, cycle, max(share, 0.1), self.matching_steps)
+                improving = matched.loss < best.loss * (1.0 - _RELATIVE_ROUNDING)
+                best = min(best, matched, key=lambda point: point.loss)
+                curvature = cycle.curvature if cycle.weight > 0.0 else curvature
+                bound = cycle.bound()
+            yield Iterate(best, bound)
+            length *= self.growth
+
+
+class Cycle:
+    """One run of the accelerated scheme from a point."""
+
+    def __init__(self, problem: Problem, start: Point, curvature: float) -> None:
+        self.problem = problem
+        self.start = start
+        self.log_partition, self.loss = start.log_partition, start.loss
+        self.weight, self.curvature = 0.0, curvature
+        self.intercept = 0.0
+        # Everything is written into vectors of the cycle's own, which a step swaps.
+        self.potentials = start.potentials.copy()
+        self.own, self.average = start.marginals.copy(), start.marginals.copy()
+        self._next = tuple(np.empty_like(start.marginals) for _ in range(3))
+        self._middle, self._slope = (np.empty_like(start.marginals) for _ in range(2))
+
+    def step(self, most: float = math.inf) -> bool:
+        """One accepted step, no longer than `most`.
+
+        False when nothing is left to go, none is found or the average no longer improves.
+        """
+        if most <= 0.0:
+            return False
+        problem, middle, slope = self.problem, self._middle, self._slope
+        potentials, own, average = self._next
+        for _ in range(_MAX_TRIES):
+            length = min(most, _step_length(self.curvature, self.weight))
+            share = length / (self.weight + length)
+            flat.mix(self.average, self.own, share, middle)
+            value, _ = problem.loss.value_and_gradient(middle, slope)
+            flat.descend(self.potentials, slope, length, potentials)
+            _, log_partition = problem.marginals(potentials, own)
+            flat.mix(self.average, own, share, average)
+            loss = problem.loss.value(average)
+            moved = flat.dot(slope, own)
+            divergence = -length * moved - problem.total * (log_partition - self.log_partition)
+            excess = loss - value - share * (moved - flat.dot(slope, self.own))
+            rounding = _RELATIVE_ROUNDING * abs(value)
+            if excess <= divergence / (self.weight + length) + rounding:
+                break
+            self.curvature *= 2.0
+            if problem.exhausted:
+                return False
+        else:  # what is left to gain is smaller than what rounding hides
+            return False
+        if loss >= self.loss - rounding:
+            return False
+        self.intercept += length * (value - flat.dot(slope, middle))
+        self.weight += length
+        self.curvature *= 0.95
+        self._next = self.potentials, self.own, self.average
+        self.potentials, self.own, self.average = potentials, own, average
+        self.log_partition, self.loss = log_partition, loss
+        return True
+
+    def bound(self) -> float:
+        """The least of the averaged linearisations, which lie below the loss everywhere.
+
+        The potentials have moved by minus the weighted sum of the slopes, so that sum need not
+        be kept.
+        """
+        if self.weight == 0.0:
+            return -math.inf
+        with np.errstate(invalid="ignore"):
+            slope = (self.start.potentials - self.potentials) / self.weight
+        lowest = self.problem.lowest(slope, self.start.potentials)
+        return self.intercept / self.weight + lowest
+
+
+def first_curvature(problem: Problem, start: Point) -> float:
+    """Such that the first step moves no potential far: right for every unit of the loss."""
+    _, slope = problem.loss.value_and_gradient(start.marginals)
+    return max(_CAUTION * float(np.abs(slope).max(initial=0.0)), 1e-3 / problem.total)
+
+
+def _step_length(curvature: float, weight: float) -> float:
+    return (1.0 + math.sqrt(1.0 + 4.0 * curvature * weight)) / (2.0 * curvature)
+
+
+def _match(problem: Problem, cycle: Cycle, share: float, steps: int) -> tuple[Point, float]:
+    """Move the potentials towards those of the averaged marginals while the loss falls."""
+    goal = np.log(np.maximum(cycle.average, LEAST_MASS))
+    value = problem.loss.value(cycle.own)
+    first = best = Point(cycle.potentials, cycle.own, cycle.log_partition, value)
+    failures = 0
+    for _ in range(steps):
+        lag = goal - np.log(np.maximum(best.marginals, LEAST_MASS))
+        tried = problem.point(best.potentials + share * lag)
+        if tried.loss < best.loss:
+            best, share = tried, share * 1.3
+        else:
+            failures, share = failures + 1, share * 0.4
+        # A share left over from the last cycle may be far too large: it shrinks until one helps.
+        if failures >= 2 and best is not first:
+            break
+    return best, share

@@ -1,0 +1,61 @@
+"""Quasi-Newton descent on the potentials themselves: the direct method of the paper's supplement.
+
+As a function of the potentials the loss is not convex, so this may end at a poor place; it is
+here for comparison. The gradient goes through the oracle: the derivative of the marginals with
+respect to the potentials is symmetric, so it suffices to know how the marginals change when the
+potentials move along the loss's own gradient, which two more oracle calls tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from juncture.fit.solvers.problem import Iterate, Point, Problem
+from juncture.tables.layout import Vector
+
+# The largest change of a potential in the central difference.
+_NUDGE = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direct:
+    """L-BFGS on the potentials, in rounds."""
+
+    round_steps: int = 20
+    patience: int = 3
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+        """The start, then the best point after each round."""
+        from scipy.optimize import minimize  # noqa: PLC0415  slow to import
+
+        best = problem.point(potentials)
+        yield Iterate(best)
+        options = {"maxiter": self.round_steps, "maxcor": 20}
+        while True:
+            descent = _Descent(problem, best)
+            minimize(descent, best.potentials, jac=True, method="L-BFGS-B", options=options)
+            best = descent.best
+            yield Iterate(best)
+
+
+class _Descent:
+    """The loss as a function of the potentials, with its gradient; remembers the best point."""
+
+    def __init__(self, problem: Problem, start: Point) -> None:
+        self.problem = problem
+        self.best = start
+
+    def __call__(self, potentials: Vector) -> tuple[float, Vector]:
+        point = self.problem.point(potentials.copy())
+        self.best = min(self.best, point, key=lambda one: one.loss)
+        _, slope = self.problem.loss.value_and_gradient(point.marginals)
+        largest = float(np.abs(slope).max())
+        if largest == 0.0:
+            return point.loss, np.zeros_like(slope)
+        nudge = _NUDGE / largest
+        above, _ = self.problem.marginals(point.potentials + nudge * slope)
+        below, _ = self.problem.marginals(point.potentials - nudge * slope)
+        return point.loss, (above - below) / (2.0 * nudge)

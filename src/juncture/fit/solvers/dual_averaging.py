@@ -1,0 +1,88 @@
+"""Accelerated dual averaging with a known constant: the paper's Algorithm 2.
+
+The constant bounds the curvature of the loss. The paper takes the largest eigenvalue of the
+queries over the tables of the maximal cliques; a measurement inside a larger clique inflates it.
+The entropy is strongly convex in the L1 norm of the full distribution, so the constant may be
+taken in that geometry instead: the most that one record can weigh in all measurements together.
+That is never larger than the sum of the queries' squared L2 sensitivities over their variances,
+whatever the cliques, and it is the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal
+
+import numpy as np
+
+from juncture.engine.plan import Plan
+from juncture.errors import InvalidInput
+from juncture.fit.loss import FitLoss
+from juncture.fit.solvers.problem import Iterate, Problem
+from juncture.tables.layout import Vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualAveraging:
+    """The paper's Algorithm 2; `constant` defaults to the one of the geometry."""
+
+    constant: float | None = None
+    geometry: Literal["record", "clique"] = "record"
+    """Where the constant is taken: in L1 over records, or over the tables of maximal cliques."""
+    calls_between: int = 50
+    """How many oracle calls pass between two points that are yielded."""
+    patience: int = 10
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+        """The start, then the point of the latest potentials, every so many calls."""
+        constant = self.constant or self._constant(problem)
+        start = problem.point(potentials)
+        yield Iterate(start)
+        own = start.marginals
+        average, slopes = own, np.zeros_like(own)
+        for step in count(1):
+            share = 2.0 / (step + 1)
+            middle = (1.0 - share) * average + share * own
+            _, slope = problem.loss.value_and_gradient(middle)
+            slopes = (1.0 - share) * slopes + share * slope
+            scale = step * (step + 1) / (4.0 * constant * problem.total)
+            latest = potentials - scale * slopes
+            own, _ = problem.marginals(latest)
+            average = (1.0 - share) * average + share * own
+            if step % self.calls_between == 0 or problem.exhausted:
+                yield Iterate(problem.point(latest))
+
+    def _constant(self, problem: Problem) -> float:
+        if self.geometry == "record":
+            return record_constant(problem.loss)
+        return clique_constant(problem.loss, problem.oracle.plan)
+
+
+def clique_constant(loss: object, plan: Plan) -> float:
+    """The largest eigenvalue over the tables of the maximal cliques, at most: the paper's.
+
+    A measurement of a part of a clique counts once for each cell that is summed into one of its.
+    """
+    heaviest: dict[int, float] = {}
+    for term in _squared(loss).terms:
+        host = plan.hosts[plan.domain.canonical(term.clique)]
+        inflation = plan.domain.size_of(plan.nodes[host].clique) / plan.domain.size_of(term.clique)
+        weight = term.operator.largest_eigenvalue / float(term.stddev.min()) ** 2
+        heaviest[host] = heaviest.get(host, 0.0) + weight * inflation
+    return max(heaviest.values())
+
+
+def record_constant(loss: object) -> float:
+    """The most that one record can weigh in all measurements together, at most."""
+    return float(sum(term.heaviest_record for term in _squared(loss).terms))
+
+
+def _squared(loss: object) -> FitLoss:
+    if not isinstance(loss, FitLoss) or not loss.smooth:
+        raise InvalidInput(
+            "`constant` must be given for this loss, because it has no curvature that is known; "
+            "got None. Use the default solver, or MirrorDescent for a loss with kinks."
+        )
+    return loss

@@ -1,0 +1,77 @@
+"""Mirror descent in the entropy geometry: the paper's Algorithm 1.
+
+The potentials move down the gradient of the loss at their own marginals. With a searched step,
+a step is accepted when the loss falls by at least half of what its linearisation promises; the
+step grows after each success. A loss with kinks has no such promise and takes decreasing steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from juncture.engine import vector_ops as flat
+from juncture.errors import InvalidInput
+from juncture.fit.solvers.problem import Iterate, Point, Problem
+from juncture.tables.layout import Vector
+
+_SMALLEST_STEP = 1e-30
+
+
+@dataclass(frozen=True, kw_only=True)
+class MirrorDescent:
+    """The paper's Algorithm 1 with a searched, a constant or a decreasing step."""
+
+    rule: Literal["search", "constant", "decreasing"] = "search"
+    step_length: float | None = None
+    """Of the first step, in units of potential per unit of gradient; by default one over the
+    total, so that a gradient of one record's weight moves the potentials by little."""
+    calls_between: int = 50
+    """How many oracle calls pass between two points that are yielded."""
+    patience: int = 10
+
+    def __post_init__(self) -> None:
+        if self.rule not in ("search", "constant", "decreasing"):
+            raise InvalidInput(
+                f"`rule` must be search, constant or decreasing; got {self.rule!r}. "
+                "Take 'search' for smooth losses and 'decreasing' for others."
+            )
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+        """The start, then the best point so far, every so many calls."""
+        current = best = problem.point(potentials)
+        yield Iterate(best)
+        length = self.step_length or 1.0 / problem.total
+        shown, steps = problem.calls, 0
+        while True:
+            steps += 1
+            if self.rule == "search":
+                current, length = _searched(problem, current, length)
+            else:
+                shrink = math.sqrt(steps) if self.rule == "decreasing" else 1.0
+                current = problem.point(_moved(problem, current, length / shrink))
+            best = min(best, current, key=lambda point: point.loss)
+            if problem.calls - shown >= self.calls_between or problem.exhausted:
+                shown = problem.calls
+                yield Iterate(best)
+
+
+def _moved(problem: Problem, point: Point, length: float) -> Vector:
+    _, slope = problem.loss.value_and_gradient(point.marginals)
+    return point.potentials - length * slope
+
+
+def _searched(problem: Problem, point: Point, length: float) -> tuple[Point, float]:
+    """The next point and the step to try after it."""
+    _, slope = problem.loss.value_and_gradient(point.marginals)
+    while length > _SMALLEST_STEP:
+        tried = problem.point(point.potentials - length * slope)
+        promised = float(flat.dot(slope, point.marginals - tried.marginals))
+        if point.loss - tried.loss >= 0.5 * promised:
+            return tried, 2.0 * length
+        length *= 0.5
+        if problem.exhausted:
+            break
+    return point, length

@@ -1,0 +1,38 @@
+"""One method after another: the second starts where the first one hardly gets any further."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from juncture.fit.solvers.problem import Iterate, Problem, Solver
+from juncture.tables.layout import Vector
+
+
+@dataclass(frozen=True)
+class Relay:
+    """Two solvers in turn, for instance `Relay(Accelerated(), Proximal())`: fast, then exact."""
+
+    first: Solver
+    then: Solver
+    progress: float = 2e-3
+    """The first has done its part when, for as many points as its own patience, it has lowered
+    the loss by less than this share each."""
+
+    @property
+    def patience(self) -> int:
+        """That of the second, which must be given the time to begin."""
+        return self.first.patience + self.then.patience
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+        """The points of the first, then those of the second."""
+        last, waited = math.inf, 0
+        for iterate in self.first.iterates(problem, potentials):
+            yield iterate
+            potentials, loss = iterate.point.potentials, iterate.point.loss
+            waited = waited + 1 if last - loss <= self.progress * abs(loss) else 0
+            last = loss
+            if waited >= self.first.patience:
+                break
+        yield from self.then.iterates(problem, potentials)

@@ -1,0 +1,59 @@
+"""A loss with kinks, solved as a sequence of smooth ones.
+
+Absolute values are rounded off within a width, the smooth solver runs until it stalls, and the
+width shrinks. Each rounded loss lies below the true one, so its certified bounds hold for both.
+Not for the last digits: a relay hands the result over to the proximal method for those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from juncture.errors import InvalidInput
+from juncture.fit.loss import FitLoss
+from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.solvers.problem import Iterate, Point, Problem, Solver
+from juncture.tables.layout import Vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class Smoothed:
+    """A smooth solver on ever less rounded losses."""
+
+    inner: Solver = field(default_factory=lambda: Accelerated(first_cycle=100))
+    first_width: float = 1.0
+    """In standard deviations of the noise."""
+    shrinkage: float = 0.3
+    last_width: float = 0.02
+    """Below it the rounded loss is as hard as the kinked one: another method should take over."""
+    progress: float = 1e-3
+    """The next width begins when a round lowers the loss by less than this share times the width:
+    the rounding is not worth undoing better than it falsifies."""
+    patience: int = 4
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+        """The start, then the best point after each round of each width, down to the last."""
+        if not isinstance(problem.loss, FitLoss):
+            raise InvalidInput(
+                "`loss` must be made of measurements to be rounded off; got another kind. "
+                "Use MirrorDescent(rule='decreasing') for it."
+            )
+        best = problem.point(potentials)
+        yield Iterate(best)
+        width = self.first_width
+        while width >= self.last_width:
+            rounded = problem.with_loss(problem.loss.smoothed(width))
+            last = math.inf
+            for found in self.inner.iterates(rounded, best.potentials):
+                best = min(best, _with_true_loss(problem, found.point), key=lambda p: p.loss)
+                yield Iterate(best, found.bound)
+                if last - found.point.loss <= self.progress * width * abs(found.point.loss):
+                    break
+                last = found.point.loss
+            width *= self.shrinkage
+
+
+def _with_true_loss(problem: Problem, point: Point) -> Point:
+    return point._replace(loss=problem.loss.value(point.marginals))

@@ -1,0 +1,148 @@
+"""Fitting that stops where going on would only fit the noise.
+
+With every step the loss falls, but from some point on the distance to the truth rises again,
+the sooner the more the measurements overlap. Where that is can be found without the truth and
+without spending privacy, by splitting the noise. If z is fresh noise of the same variance as that
+of the measured values y, then y + a z and y - z / a are two measurements with uncorrelated noise:
+fit the one and judge by the other. The accelerated scheme from the uniform start has a natural
+clock, its accumulated weight; the weight at which the judge was most content, on average over a
+few draws of z, tells where the fit of y itself shall end: noise moves a potential by the weight
+times its standard deviation over the variance, and y has less noise than what was fitted, so its
+weight may be larger in the same proportion. Its averaged marginals are then matched by potentials.
+`experiments/stop_at_noise.py` shows how near this comes to the best point.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from juncture.errors import InvalidInput
+from juncture.fit.loss import FitLoss, Term
+from juncture.fit.solvers.accelerated import LEAST_MASS, Cycle, first_curvature
+from juncture.fit.solvers.problem import Iterate, Point, Problem
+from juncture.tables.layout import Vector
+
+# A judged run goes on until its weight is this many times that of the best point so far.
+_BEYOND = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopAtNoise:
+    """One run of the accelerated scheme, ended early, and its averaged marginals matched.
+
+    It starts from the uniform distribution (less what constraints exclude), whatever start is
+    given: its clock counts from there.
+    """
+
+    draws: int = 2
+    """How often the noise is split anew."""
+    division: float = 1.0
+    """How the noise is split: the part that is fitted has 1 + division**2 times the variance."""
+    run_calls: int = 250
+    """The most oracle calls of one run."""
+    matching_steps: int = 60
+    matching_accuracy: float = 1e-3
+    """Matching ends when the mean total variation distance to the goal is below this."""
+    seed: int = 0
+    patience: int = 1
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+        """The uniform start, then the one point where fitting shall end."""
+        loss = _made_of_measurements(problem)
+        uniform = np.where(np.isneginf(potentials), -np.inf, 0.0)
+        start = problem.point(uniform)
+        yield Iterate(start)
+        rng = _generator(self.seed, loss)
+        curves = [self._judged(problem, loss, start, rng) for _ in range(self.draws)]
+        limit = _best_weight(curves) * math.sqrt(1.0 + self.division**2)
+        cycle = Cycle(problem, start, first_curvature(problem, start))
+        while not problem.exhausted and cycle.step(most=limit - cycle.weight):
+            pass
+        yield Iterate(self._matched(problem, cycle), cycle.bound())
+
+    def _judged(
+        self, problem: Problem, loss: FitLoss, start: Point, rng: np.random.Generator
+    ) -> list[tuple[float, float]]:
+        """Weight and judgement along a run on one half of the split noise."""
+        fresh = [_fresh_noise(term, rng) for term in loss.terms]
+        fitted = problem.with_loss(loss.shifted(self.division * noise for noise in fresh))
+        judge = loss.shifted(-noise / self.division for noise in fresh)
+        own = start._replace(loss=fitted.loss.value(start.marginals))
+        cycle, last = (
+            Cycle(fitted, own, first_curvature(fitted, own)),
+            problem.calls + self.run_calls,
+        )
+        curve: list[tuple[float, float]] = []
+        best = (0.0, judge.value(start.marginals))
+        while problem.calls < last and not problem.exhausted and cycle.step():
+            curve.append((cycle.weight, judge.value(cycle.average)))
+            best = min(best, curve[-1], key=lambda pair: pair[1])
+            if best[0] > 0.0 and cycle.weight > _BEYOND * best[0]:
+                break
+        return curve or [best]
+
+    def _matched(self, problem: Problem, cycle: Cycle) -> Point:
+        """The potentials whose marginals are the cycle's average, by iterative scaling."""
+        goal, share = cycle.average, 0.1
+        logs = np.log(np.maximum(goal, LEAST_MASS))
+        best = problem.point(cycle.potentials.copy())
+        least = _distance(problem, best.marginals, goal)
+        for _ in range(self.matching_steps):
+            if problem.exhausted or least < self.matching_accuracy:
+                break
+            lag = logs - np.log(np.maximum(best.marginals, LEAST_MASS))
+            tried = problem.point(best.potentials + share * lag)
+            reached = _distance(problem, tried.marginals, goal)
+            if reached < least:
+                best, least, share = tried, reached, share * 1.3
+            else:
+                share *= 0.4
+        return best
+
+
+def _made_of_measurements(problem: Problem) -> FitLoss:
+    if not isinstance(problem.loss, FitLoss) or not problem.loss.smooth:
+        raise InvalidInput(
+            "`loss` must be 'l2' to stop at the noise; got another kind. "
+            "Use the default solver for it."
+        )
+    return problem.loss
+
+
+def _generator(seed: int, loss: FitLoss) -> np.random.Generator:
+    """A generator that depends on the measured values too.
+
+    A seed alone could repeat the very noise that a simulation with the same seed has added.
+    """
+    digest = hashlib.sha256(b"".join(term.values.tobytes() for term in loss.terms)).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:8])])
+
+
+def _fresh_noise(term: Term, rng: np.random.Generator) -> Vector:
+    """Noise of the kind and scale of a measurement."""
+    if term.gaussian:
+        return np.asarray(rng.normal(size=len(term.values)) * term.stddev)
+    return np.asarray(rng.laplace(size=len(term.values)) * term.stddev / np.sqrt(2.0))
+
+
+def _best_weight(curves: list[list[tuple[float, float]]]) -> float:
+    """The weight with the least judgement on average, over the range that all runs reached."""
+    lowest = max(curve[0][0] for curve in curves)
+    highest = min(curve[-1][0] for curve in curves)
+    grid = np.geomspace(max(lowest, 1e-300), max(highest, lowest, 1e-300), 400)
+    mean = np.zeros(len(grid))
+    for curve in curves:
+        weights, judgements = np.array(curve).T
+        mean += np.interp(grid, weights, judgements)
+    return float(grid[np.argmin(mean)])
+
+
+def _distance(problem: Problem, left: Vector, right: Vector) -> float:
+    """The mean total variation distance over the cliques."""
+    n_cliques = len(problem.oracle.layout.cliques)
+    return 0.5 * float(np.abs(left - right).sum()) / (problem.total * n_cliques)

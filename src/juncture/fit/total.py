@@ -1,0 +1,60 @@
+"""The number of records, estimated from the measurements themselves.
+
+A measurement knows the total when some weights on its answers add up to the sum of all cells,
+that is, when the all-ones row lies in the row space of its query. The weights that do so with
+the least noise give an unbiased estimate; those of several measurements are combined by inverse
+variance. This is post-processing: it spends no privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from juncture.errors import InvalidInput
+from juncture.tables import spectrum
+from juncture.tables.domain import Domain
+from juncture.tables.measurement import Measurement
+
+
+class TotalEstimate(NamedTuple):
+    """An unbiased estimate and the variance of its noise."""
+
+    total: float
+    variance: float
+
+
+def estimate_total(domain: Domain, measurements: Iterable[Measurement]) -> TotalEstimate:
+    """The best unbiased estimate of the number of records."""
+    found = [one for m in measurements if (one := total_of(domain, m)) is not None]
+    if not found:
+        raise InvalidInput(
+            "`total` must be given, because no measurement knows it: none of the queries adds up "
+            "to the sum of all cells; got None. Pass total=, or measure a marginal or a total."
+        )
+    precision = math.fsum(1.0 / estimate.variance for estimate in found)
+    pull = math.fsum(estimate.total / estimate.variance for estimate in found)
+    return TotalEstimate(pull / precision, 1.0 / precision)
+
+
+def total_of(domain: Domain, measurement: Measurement) -> TotalEstimate | None:
+    """What one measurement says about the total, if it knows it."""
+    operator = measurement.operator(domain)
+    stddev = np.broadcast_to(measurement.stddev, measurement.values.shape)
+    if measurement.stddev.ndim == 0:
+        weights = operator.total_weights
+    else:
+        scaled = spectrum.total_weights(
+            lambda table: operator.apply_flat(table) / stddev,
+            lambda answers: operator.adjoint_flat(answers / stddev),
+            operator.n_rows,
+            math.prod(operator.shape),
+        )
+        weights = None if scaled is None else scaled / stddev
+    if weights is None:
+        return None
+    noise = weights * stddev
+    return TotalEstimate(float(weights @ measurement.values), float(noise @ noise))

@@ -1,0 +1,1 @@
+"""A fitted distribution, and every question to it."""

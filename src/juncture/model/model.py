@@ -1,0 +1,298 @@
+"""A fitted distribution: potentials on cliques, with the marginals that are theirs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from juncture._util.notebook import Line, model_html, most_lines
+from juncture.engine.plan import Plan
+from juncture.engine.propagation import Propagation
+from juncture.errors import InvalidInput
+from juncture.model import information
+from juncture.model.calibration import Calibration
+from juncture.model.evidence import Evidence, allowed_codes, conditioned
+from juncture.model.pair_query import PairQuery
+from juncture.model.sampling import Random, Records, Sampler, checked_count, key_of
+from juncture.model.tree_query import Table, TreeQuery
+from juncture.tables.codebook import Codebook
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Layout, Vector
+from juncture.tables.queries.blocks import Block, Identity, Mean
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack
+
+if TYPE_CHECKING:
+    from juncture.model.sql.select import SqlAnswer
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A distribution over the whole table, with the number of records that it stands for.
+
+    Counts come out in records: `model.project(("age", "sex"))` adds up to `model.total`.
+    """
+
+    plan: Plan
+    potentials: Vector
+    marginals: Vector
+    log_partition: float
+    total: float
+    codebook: Codebook | None = None
+    """What the codes stand for, where that is known."""
+
+    @classmethod
+    def of_potentials(
+        cls, domain: Domain, potentials: Iterable[Factor], total: float = 1.0
+    ) -> Model:
+        """The model with given potentials: a record's log-probability, up to a constant."""
+        factors = list(potentials)
+        plan = Plan.build(domain, [tuple(factor.domain) for factor in factors])
+        return cls._of(plan, Layout(domain, plan.cliques).pack(factors), total, None)
+
+    @classmethod
+    def _of(cls, plan: Plan, vector: Vector, total: float, codebook: Codebook | None) -> Model:
+        beliefs = Propagation(plan).marginals(vector, total)
+        return cls(plan, vector, beliefs.marginals, beliefs.log_partition, total, codebook)
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes with their sizes."""
+        return self.plan.domain
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques that have potentials."""
+        return self.plan.cliques
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the table of each clique lies in the vectors."""
+        return Layout(self.plan.domain, self.plan.cliques)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The model as a tree of probability tables, made when first needed."""
+        return Calibration(self.plan, self.potentials, self.marginals, self.total)
+
+    def _repr_html_(self) -> str:
+        shown = self.domain.attributes[: most_lines()]
+        lines = [Line(n, self.domain[n], self.one_way(n)) for n in shown]
+        title = f"Model of {self.total:,.0f} records over {len(self.domain)} attributes"
+        return model_html(title, lines, len(self.domain))
+
+    def with_codebook(self, codebook: Codebook) -> Model:
+        """The same model, knowing what its codes stand for."""
+        return replace(self, codebook=codebook.checked(self.domain))
+
+    def project(self, attributes: Iterable[str]) -> Factor:
+        """The marginal on any attributes, in the order asked."""
+        return self._projected(self.domain.project(attributes), None)
+
+    def one_way(self, attribute: str) -> Vector:
+        """The expected number of records with each value of one attribute, at little cost."""
+        if attribute in self.plan.free_attributes:
+            return np.full(self.domain[attribute], self.total / self.domain[attribute])
+        return self.project((attribute,)).values
+
+    def project_many(self, cliques: Iterable[Iterable[str]]) -> Iterator[Factor]:
+        """The marginals on many sets of attributes, one after another, sharing their work."""
+        pairs, messages = PairQuery(self.calibration), dict[tuple[int, frozenset[str]], Table]()
+        for asked in [self.domain.project(clique) for clique in cliques]:
+            pair = pairs.answer(*asked) if len(asked) == 2 else None
+            if pair is None:
+                yield self._projected(asked, messages)
+            else:
+                yield Factor(asked, self.total * pair)
+
+    def _projected(
+        self, asked: Domain, messages: dict[tuple[int, frozenset[str]], Table] | None
+    ) -> Factor:
+        wanted = set(asked)
+        fitting = [clique for clique in self.cliques if wanted.issubset(clique)]
+        if fitting:
+            smallest = min(fitting, key=self.domain.size_of)
+            return self.layout.factor(self.marginals, smallest).project(asked)
+        query = TreeQuery(self.calibration, dict.fromkeys(asked, Identity()), messages)
+        return Factor(asked, self.total * query.answer())
+
+    def answer(self, query: Query) -> Vector:
+        """The answers of a factored query, over whatever attributes.
+
+        For a `Kron`, an array with an axis for each of its attributes, in its order (for more
+        than 64 attributes, for those with more than one answer); for a `Stack`, all answers one
+        after another. The marginal on the query's attributes is not
+        formed where the answers are fewer.
+        """
+        match query:
+            case Kron():
+                blocks = {name: query.blocks[name] for name in self.domain.project(query.blocks)}
+                return self.total * TreeQuery(self.calibration, blocks).answer()
+            case Scaled():
+                return query.weight * self.answer(query.query)
+            case Stack():
+                return np.concatenate([self.answer(part).reshape(-1) for part in query.queries])
+            case _:
+                raise InvalidInput(
+                    f"`query` must say which attributes it is about; got {query!r} alone. "
+                    "Wrap it as Kron({'attribute': block})."
+                )
+
+    def conditional_mean(
+        self, attribute: str, given: Iterable[str], values: Sequence[float] | None = None
+    ) -> Vector:
+        """The mean of a number within each group: an axis for each attribute of `given`.
+
+        `values` are the numbers that the attribute's codes stand for; by default those of the
+        codebook, or the codes themselves. Groups without mass have no mean: not-a-number.
+        """
+        groups = self.domain.project(given)
+        if attribute in groups:
+            raise InvalidInput(
+                f"`given` must not hold the attribute itself; got {attribute!r} in both. "
+                "Its mean given itself is its value."
+            )
+        numbers = self._numbers(attribute) if values is None else values
+        blocks: dict[str, Block] = dict.fromkeys(groups, Identity())
+        sums = self.answer(Kron({**blocks, attribute: Mean(tuple(numbers))}))[..., 0]
+        mass = self.project(groups).values
+        empty = np.full(groups.shape, math.nan)
+        return np.asarray(np.divide(sums, mass, out=empty, where=mass > 0))
+
+    def _numbers(self, attribute: str) -> Vector:
+        size = self.domain[attribute]
+        return np.arange(float(size)) if self.codebook is None else self.codebook.numbers(attribute)
+
+    def condition(self, evidence: Evidence) -> Model:
+        """The model of the records that agree with the evidence.
+
+        For each attribute a value, or several: codes, or what the codebook calls them. The total
+        becomes the expected number of such records.
+        """
+        codes = allowed_codes(self.domain, self.codebook, evidence)
+        plan, potentials = conditioned(self.plan, self.potentials, codes)
+        unscaled = Model._of(plan, potentials, self.total, self.codebook)
+        share = math.exp(unscaled.log_partition - self.log_partition)
+        return replace(unscaled, marginals=unscaled.marginals * share, total=self.total * share)
+
+    @property
+    def entropy(self) -> float:
+        """The entropy of the distribution of one record, in nats."""
+        occupied = self.marginals > 0
+        energy = float(self.potentials[occupied] @ self.marginals[occupied]) / self.total
+        return self.log_partition - energy
+
+    def entropy_of(self, attributes: Iterable[str]) -> float:
+        """The entropy of the marginal on some attributes, in nats."""
+        return information.entropy(self.project(attributes).values)
+
+    def mutual_information(self, left: Iterable[str], right: Iterable[str]) -> float:
+        """How much one set of attributes tells about another, in nats."""
+        names, others = self.domain.project(left), self.domain.project(right)
+        return information.mutual_information(
+            self.project((*names, *(n for n in others if n not in names))), names, others
+        )
+
+    def log_probability(self, records: Mapping[str, ArrayLike]) -> Vector:
+        """The logarithm of the probability of each record, given as a column for each attribute."""
+        return information.log_probability(
+            self.layout, self.potentials, self.log_partition, records
+        )
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        rng: Random = None,
+        given: Mapping[str, ArrayLike] | None = None,
+    ) -> Records:
+        """Independent synthetic records: a column of codes for each attribute.
+
+        `given` holds columns that are fixed; the others are drawn from their exact distribution
+        given these, and `n` is their length.
+        """
+        sampler, count, columns = self._sampler(n, given)
+        return self._records(sampler.sample(count, key_of(rng), columns))
+
+    def synthesize(
+        self,
+        n: int | None = None,
+        *,
+        rng: Random = None,
+        given: Mapping[str, ArrayLike] | None = None,
+    ) -> Records:
+        """Synthetic records whose counts match the model's up to rounding, in random order.
+
+        `n` is the total, rounded, unless it or `given` says otherwise. Not independent draws: for
+        those, see `sample`.
+        """
+        sampler, count, columns = self._sampler(n, given)
+        return self._records(sampler.synthesize(count, key_of(rng), columns))
+
+    def write_parquet(
+        self,
+        path: str | Path,
+        n: int | None = None,
+        *,
+        rng: Random = None,
+        chunk: int = 250_000,
+        callback: Callable[[int, int], None] | None = None,
+    ) -> Path:
+        """Independent synthetic records to a Parquet file, however many, in constant memory.
+
+        They are those that `sample` draws, in what the codebook calls them. `callback` is called
+        after each chunk with the records written so far and all.
+        """
+        from juncture.model.record_file import write_parquet  # noqa: PLC0415  (slow to import)
+
+        count, target = checked_count(round(self.total) if n is None else n), Path(path)
+        if checked_count(chunk) == 0:
+            raise InvalidInput("`chunk` must be at least 1; got 0. It is a number of records.")
+        write_parquet(
+            target, self._free_sampler, self.codebook, count, key_of(rng), chunk,
+            callback or (lambda _done, _all: None),
+        )  # fmt: skip
+        return target
+
+    def _sampler(
+        self, n: int | None, given: Mapping[str, ArrayLike] | None
+    ) -> tuple[Sampler, int, Records]:
+        if not given:
+            return self._free_sampler, checked_count(round(self.total) if n is None else n), {}
+        codes = information.checked_columns(self.domain, given, self.domain.project(given))
+        count = len(next(iter(codes.values())))
+        if n is not None and n != count:
+            raise InvalidInput(
+                f"`n` must be the length of the given columns; got {n} for {count}. Leave it out."
+            )
+        tree = self.calibration.holding(codes)
+        columns = {name: column.astype(np.int32) for name, column in codes.items()}
+        return Sampler(tree, tuple(codes)), count, columns
+
+    @cached_property
+    def _free_sampler(self) -> Sampler:
+        return Sampler(self.calibration)
+
+    def _records(self, codes: NDArray[np.int32]) -> Records:
+        return dict(zip(self.domain, codes, strict=True))
+
+    def sql(self, query: str) -> SqlAnswer:
+        """The answer to a SELECT with counts, sums and averages, over one table of any name.
+
+        Columns are the attributes; values are what the codebook calls them, or the codes.
+        """
+        from juncture.model.sql import select as sql  # noqa: PLC0415  (the parser is slow to import)
+
+        book = self.codebook or Codebook.plain(self.domain)
+        return sql.run(query, self.domain, book, self.total, self.answer)
+
+    def most_probable(self) -> dict[str, int]:
+        """The record with the largest probability; ties go to low codes."""
+        return Propagation(self.plan).maximum(self.potentials).record

@@ -1,0 +1,249 @@
+"""Synthetic records, drawn down the tree.
+
+`sample` draws every record independently, node by node given the separator. `synthesize` divides
+the records of every separator cell among the node's cells as nearly in proportion as integers go,
+so that counts over the cliques match the model's up to rounding instead of up to chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture._util.threads import spans, together
+from juncture.engine.compiled.loader import pointer, routine
+from juncture.errors import ImpossibleModel, InvalidInput
+from juncture.model.calibration import Calibration, Step
+from juncture.tables.domain import Domain
+from juncture.tables.layout import Vector
+
+Codes = NDArray[np.int32]
+Records = dict[str, Codes]
+Random = np.random.Generator | int | None
+Integers = NDArray[np.int64]
+
+# Below this many draws, waking a second thread costs more than it saves.
+_WORTH_THREADS = 50_000
+
+
+class Stage(NamedTuple):
+    """A node on the way down: rows for what is known, cells for what it adds."""
+
+    weights: Vector
+    known: Integers
+    """The columns of the known attributes, with what each adds to the row for one more code."""
+    strides: Integers
+    sizes: Integers
+    added: Integers
+    decoded: Codes
+    """For each added attribute, its code in every cell."""
+
+
+class Sampler:
+    """The stages of a tree, for drawing from again and again.
+
+    Attributes that are `given` are not drawn: the tree must have a node that holds all of them,
+    and the draw begins there.
+    """
+
+    def __init__(self, tree: Calibration, given: Sequence[str] = ()) -> None:
+        self.domain = tree.plan.domain
+        self._given = tuple(given)
+        root = _root(tree, set(given))
+        self._root = None if root is None else (tree.nodes[root].clique, tree.marginal(root))
+        self._steps = [*_tree_steps(tree, set(given), root), *_free_steps(tree, set(given))]
+        self._aliases: list[tuple[Vector, Codes]] = []
+
+    def sample(
+        self, n: int, key: int, columns: Mapping[str, Codes] | None = None, first: int = 0
+    ) -> Codes:
+        """Independent draws, a row for each attribute; `first` is the first record's number."""
+        codes = self._codes(n, columns or {})
+        self._refuse_given(codes)
+        stages = self._whole_stages
+        self._aliases = self._aliases or [_aliases(stage.weights) for stage in stages]
+        for place, (stage, tables) in enumerate(zip(stages, self._aliases, strict=True)):
+            _draw(codes, stage, tables, key, first, (place, len(stages)))
+        return codes
+
+    def synthesize(self, n: int, key: int, columns: Mapping[str, Codes] | None = None) -> Codes:
+        """Records whose counts follow the model's tables up to rounding."""
+        codes = self._codes(n, columns or {})
+        self._refuse_given(codes)
+        random = np.random.default_rng(key)
+        for place, stage in enumerate(self._single_stages):
+            # Each stage has its own stretch of the random numbers.
+            _allot(codes, stage, random, key, place * n)
+        return codes
+
+    @cached_property
+    def _whole_stages(self) -> list[Stage]:
+        """A stage for each node: one draw gives all that it adds."""
+        return [_stage(self.domain, table, step) for table, step in self._steps]
+
+    @cached_property
+    def _single_stages(self) -> list[Stage]:
+        """A stage for each attribute, given all others of its node that come before."""
+        stages = []
+        for table, step in self._steps:
+            axes = self.domain.canonical((*step.known, *step.added))
+            for place, name in enumerate(step.added):
+                known = (*step.known, *step.added[:place])
+                later = tuple(axes.index(other) for other in step.added[place + 1 :])
+                part = Step(step.place, known, (name,))
+                stages.append(_stage(self.domain, table.sum(axis=later), part))
+        return stages
+
+    def _refuse_given(self, codes: Codes) -> None:
+        """The given columns must be possible together: they lie in one node, or are free."""
+        if self._root is None:
+            return
+        clique, table = self._root
+        inside = [name for name in clique if name in self._given]
+        summed = tuple(axis for axis, name in enumerate(clique) if name not in inside)
+        cells = tuple(codes[self.domain.positions[name]] for name in inside)
+        n_impossible = int((table.sum(axis=summed)[cells] <= 0).sum())
+        if n_impossible:
+            raise ImpossibleModel(
+                f"`given` must be records that the model holds possible; got {n_impossible} whose "
+                "combination of values has no mass. Leave those out, or give fewer columns."
+            )
+
+    def _codes(self, n: int, columns: Mapping[str, Codes]) -> Codes:
+        """Room for the records, with the given columns in place."""
+        codes = np.zeros((len(self.domain), n), dtype=np.int32)
+        for name in self._given:
+            codes[self.domain.positions[name]] = columns[name]
+        return codes
+
+
+def checked_count(n: int) -> int:
+    """A number of records, or a clear error."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise InvalidInput(
+            f"`n` must be a number of records; got {n!r}. Round it to an integer first."
+        )
+    return int(n)
+
+
+def key_of(rng: Random) -> int:
+    """The key of the random numbers: drawn from a generator, or from one of that seed."""
+    return int(np.random.default_rng(rng).integers(2**63))
+
+
+def _root(tree: Calibration, given: set[str]) -> int | None:
+    """The smallest node that holds all of the given attributes that are in the tree."""
+    inside = given.intersection(tree.home)
+    holding = [p for p, node in enumerate(tree.nodes) if inside and inside.issubset(node.clique)]
+    return min(holding, key=lambda p: tree.plan.domain.size_of(tree.nodes[p].clique), default=None)
+
+
+def _tree_steps(
+    tree: Calibration, given: set[str], root: int | None
+) -> Iterable[tuple[Vector, Step]]:
+    """The nodes on the way down; the one that holds what is given comes first.
+
+    What a node adds is ordered by how many other nodes hold it too: they build on it.
+    """
+    inside = given.intersection(tree.home)
+    spread = Counter(name for node in tree.nodes for name in node.clique)
+    for step in tree.downward(root):
+        known = (*step.known, *(n for n in step.added if step.place == root and n in inside))
+        added = (name for name in step.added if name not in known)
+        ordered = tuple(sorted(added, key=lambda name: -spread[name]))
+        if ordered:
+            yield tree.marginal(step.place), Step(step.place, known, ordered)
+
+
+def _free_steps(tree: Calibration, given: set[str]) -> Iterable[tuple[Vector, Step]]:
+    """The attributes that no clique mentions: uniform."""
+    for name in tree.plan.free_attributes:
+        if name not in given:
+            yield np.ones(tree.plan.domain[name]), Step(0, (), (name,))
+
+
+def _stage(domain: Domain, table: Vector, step: Step) -> Stage:
+    """A node's table as rows and cells."""
+    names = sorted((*step.known, *step.added), key=domain.positions.__getitem__)
+    moved = table.transpose([names.index(name) for name in (*step.known, *step.added)])
+    known = [domain[name] for name in step.known]
+    added = [domain[name] for name in step.added]
+    cells = np.arange(math.prod(added))
+    codes = np.array(np.unravel_index(cells, added), dtype=np.int32).reshape(len(added), -1)
+    return Stage(
+        weights=np.ascontiguousarray(moved).reshape(math.prod(known), -1),
+        known=_places(domain, step.known),
+        strides=np.array([math.prod(known[i + 1 :]) for i in range(len(known))], dtype=np.int64),
+        sizes=np.array(known, dtype=np.int64),
+        added=_places(domain, step.added),
+        decoded=codes,
+    )
+
+
+def _places(domain: Domain, names: Iterable[str]) -> Integers:
+    return np.array([domain.positions[name] for name in names], dtype=np.int64)
+
+
+def _aliases(weights: Vector) -> tuple[Vector, Codes]:
+    share, alias = np.empty_like(weights), np.empty(weights.shape, dtype=np.int32)
+    waiting = np.empty(weights.shape[1], dtype=np.int64)
+    routine("make_aliases")(
+        pointer(weights), pointer(share), pointer(alias), *weights.shape, pointer(waiting)
+    )
+    return share, alias
+
+
+def _draw(
+    codes: Codes, stage: Stage, tables: tuple[Vector, Codes], key: int, first: int,
+    phase: tuple[int, int],
+) -> None:  # fmt: skip
+    share, alias = tables
+    numbers = np.array(phase, dtype=np.int64)
+    compiled = routine("draw")
+
+    def run(span: tuple[int, int]) -> None:
+        compiled(
+            pointer(codes), *codes.shape, *span, first, pointer(stage.known),
+            pointer(stage.strides), len(stage.known), pointer(stage.added), len(stage.added),
+            pointer(stage.decoded), pointer(share), pointer(alias), *share.shape, key,
+            pointer(numbers),
+        )  # fmt: skip
+
+    together(run, spans(codes.shape[1], _WORTH_THREADS))
+
+
+def _members(codes: Codes, stage: Stage) -> Integers:
+    """How many records each row of a stage has."""
+    members = np.empty(len(stage.weights), np.int64)
+    routine("count_rows")(
+        pointer(codes), *codes.shape, pointer(stage.known), pointer(stage.strides),
+        len(stage.known), pointer(members), len(members),
+    )  # fmt: skip
+    return members
+
+
+def _allot(codes: Codes, stage: Stage, random: np.random.Generator, key: int, counter: int) -> None:
+    """Divide the records of every row among its cells, and hand the cells out at random."""
+    n_rows, n_cells = stage.weights.shape
+    members, counts = _members(codes, stage), np.empty((n_rows, n_cells), np.int32)
+    sizes = stage.sizes
+    carried = np.zeros(max(1, int(sizes.sum())) * n_cells)
+    chances, at = np.empty(n_cells), np.empty(n_rows, np.int64)
+    starts = np.asarray(random.random(n_rows))
+    routine("apportion")(
+        pointer(stage.weights), pointer(members), pointer(stage.strides), pointer(sizes),
+        len(sizes), pointer(counts), n_rows, n_cells, pointer(carried), len(carried),
+        pointer(chances), pointer(starts),
+    )  # fmt: skip
+    slots = np.empty(codes.shape[1], np.int32)
+    routine("hand_out")(
+        pointer(codes), *codes.shape, pointer(stage.known), pointer(stage.strides),
+        len(stage.known), pointer(stage.added), len(stage.added), pointer(stage.decoded),
+        pointer(counts), pointer(at), n_rows, n_cells, pointer(slots), key, counter,
+    )  # fmt: skip

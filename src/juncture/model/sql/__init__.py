@@ -1,0 +1,1 @@
+"""SELECT statements as factored queries."""

@@ -1,0 +1,152 @@
+"""A SELECT as a syntax tree: parsed, refused where it has no answer, and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from juncture.errors import InvalidInput
+from juncture.model.sql.scalar import Node, literal
+from juncture.tables.codebook import Codebook
+
+# The table that columns are given which are aliases of outputs.
+ALIAS = "juncture_alias"
+AGGREGATES = (exp.Count, exp.Sum, exp.Avg)
+_REFUSED = {
+    "joins": "Joins have no answer here: a model is one table.",
+    "with_": "WITH has no answer here: write one SELECT.",
+    "distinct": "DISTINCT has no answer here: a model has no records. GROUP BY the columns.",
+}
+_UNANSWERED: dict[type[Any], str] = {
+    exp.TableSample: "sample",
+    exp.Window: "window function",
+    exp.GroupingSets: "grouping sets",
+    exp.Rollup: "rollup",
+    exp.Cube: "cube",
+}
+_KNOWN = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
+
+
+def parsed(sql: str) -> exp.Select:  # noqa: C901
+    """The syntax tree of one SELECT that can have an answer."""
+    try:
+        found = [tree for tree in sqlglot.parse(sql, read="duckdb") if tree is not None]
+    except (sqlglot.errors.SqlglotError, ValueError) as error:
+        reason = (str(error).splitlines() or ["it cannot be read"])[0].rstrip(".")
+        raise InvalidInput(f"`sql` must be one SELECT; got an error: {reason}. Check it.") from None
+    if len(found) != 1:
+        number = f"{len(found)} statements" if found else "nothing"
+        raise InvalidInput(f"`sql` must be one SELECT; got {number}. Ask one question at a time.")
+    (tree,) = found
+    if not isinstance(tree, exp.Select):
+        raise InvalidInput(
+            "`sql` must be one SELECT; got another kind of statement. A model only answers."
+        )
+    for part, value in tree.args.items():
+        if value and part not in _KNOWN:
+            reason = _REFUSED.get(part, "Leave that out.")
+            raise InvalidInput(f"`sql` must be about one table of counts; got {part}. {reason}")
+    for kind, words in _UNANSWERED.items():
+        if tree.find(kind):
+            raise InvalidInput(f"`sql` must have no {words}; got one. Leave it out.")
+    if any(query is not tree for query in tree.find_all(exp.Query)):
+        raise InvalidInput(
+            "`sql` must have no subquery; got one. Ask for its answer first, in a query of its own."
+        )
+    if tree.find(exp.Star) and any(isinstance(e, exp.Star) for e in tree.expressions):
+        raise InvalidInput(
+            "`sql` must ask for counts, sums or averages; got SELECT *. A model has no records of "
+            "its own: draw synthetic ones with sample()."
+        )
+    return tree
+
+
+def listed(tree: exp.Select, part: str) -> list[Any]:
+    """The expressions of a clause; none where it is absent."""
+    node = tree.args.get(part)
+    return list(node.expressions) if node else []
+
+
+def conjuncts(node: Node) -> list[Node]:
+    """The conditions that AND joins."""
+    plain = node.unnest()
+    return (
+        [*conjuncts(plain.left), *conjuncts(plain.right)] if isinstance(plain, exp.And) else [plain]
+    )
+
+
+def factors(aggregate: Node) -> Iterator[Node]:
+    """The expressions whose product an aggregate adds up; none for COUNT(*)."""
+    inner = aggregate.this
+    if isinstance(inner, exp.Distinct):
+        raise InvalidInput(
+            f"`sql` must not count distinct values; got {aggregate.sql()}. A model gives every "
+            "possible value some weight."
+        )
+    if aggregate.expressions:
+        raise InvalidInput(
+            f"`sql` must have one expression in an aggregate; got {aggregate.sql()}. Use one."
+        )
+    if inner is None or isinstance(inner, exp.Star):
+        return
+    refuse_aggregates(inner, "an aggregate", "arithmetic around it")
+    waiting = [inner]
+    while waiting:
+        node = waiting.pop().unnest()
+        if isinstance(node, exp.Mul):
+            waiting += [node.right, node.left]
+        else:
+            yield node
+
+
+def refuse_aggregates(node: Node, place: str, better: str) -> None:
+    """Counts, sums and averages have their places."""
+    if node.find(*AGGREGATES):
+        raise InvalidInput(
+            f"`sql` must have no aggregates in {place}; got {node.sql()}. Use {better}."
+        )
+
+
+def constants_in(predicate: Node) -> Iterator[float]:
+    """The numbers that a comparison holds a column against."""
+    for side in predicate.iter_expressions():
+        if not side.find(exp.Column, exp.Query):
+            value = literal(side)
+            if isinstance(value, int | float):
+                yield float(value)
+
+
+def columns_in(node: Node) -> Iterator[Node]:
+    """The columns below a node."""
+    yield from node.find_all(exp.Column)
+
+
+def filters(tree: Node) -> Iterator[Node]:
+    """The conditions of FILTER, and those inside expressions that are added up."""
+    for node in tree.find_all(exp.Filter):
+        yield node.expression.this
+    for node in tree.find_all(exp.If, exp.Case):
+        yield from (part for part in node.find_all(exp.Predicate))
+
+
+def check_values(node: Node, codebook: Codebook) -> None:
+    """A value that no code stands for is a slip, not an empty answer."""
+    if isinstance(node, exp.EQ | exp.NEQ | exp.In) and isinstance(node.this, exp.Column):
+        others = node.expressions if isinstance(node, exp.In) else [node.expression]
+        for other in others:
+            known = node.this.table != ALIAS
+            if known and isinstance(other, exp.Literal | exp.Boolean | exp.Neg):
+                codebook[node.this.name].equal(literal(other))
+
+
+def title(output: Node) -> str:
+    """What a column of the answer is called: its alias, its attribute, or how it was written."""
+    if isinstance(output, exp.Alias | exp.Column):
+        return str(output.alias_or_name)
+    plain = output.copy()
+    for name in plain.find_all(exp.Identifier):
+        name.set("quoted", False)
+    return str(plain.sql())

@@ -1,0 +1,63 @@
+"""Which cliques to count together: one pass over the records serves all that lie in a union.
+
+Unions are grown greedily from the largest clique not yet covered, by the attribute that covers
+most of the others for its size, and stay within a number of cells that counts quickly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+
+# Tables of so many cells stay in a processor's cache while they are counted.
+MOST_CELLS = 1 << 14
+
+
+def counted(
+    domain: Domain,
+    cliques: Iterable[Clique],
+    count: Callable[[Domain], Factor],
+    most_cells: int = MOST_CELLS,
+) -> list[Factor]:
+    """The counts of all cliques, axes in the order asked, by counting unions of them."""
+    asked = [domain.project(clique) for clique in cliques]
+    distinct = dict.fromkeys(domain.canonical(part) for part in asked)
+    tables: dict[Clique, Factor] = {}
+    for union, served in covering_unions(domain, distinct, most_cells):
+        whole = count(domain.project(union))
+        tables |= {clique: whole.project(clique) for clique in served}
+    return [tables[domain.canonical(part)].transpose(part) for part in asked]
+
+
+def covering_unions(
+    domain: Domain, cliques: Iterable[Clique], most_cells: int = MOST_CELLS
+) -> list[tuple[Clique, list[Clique]]]:
+    """Unions with the cliques that each is to serve, every clique once; large ones stay alone."""
+    left = dict.fromkeys(cliques)
+    found = []
+    while left:
+        first = max(left, key=domain.size_of)
+        union = set(first)
+        while (name := _best_addition(domain, union, left, most_cells)) is not None:
+            union.add(name)
+        served = [clique for clique in left if union.issuperset(clique)]
+        for clique in served:
+            del left[clique]
+        found.append((domain.canonical(union), served))
+    return found
+
+
+def _best_addition(
+    domain: Domain, union: set[str], left: Iterable[Clique], most_cells: int
+) -> str | None:
+    """The attribute that brings in most cliques for its size, if any fits."""
+    room = most_cells // domain.size_of(union)
+    gains: dict[str, int] = {}
+    for clique in left:
+        absent = [name for name in clique if name not in union]
+        if len(absent) == 1 and domain[absent[0]] <= room:
+            gains[absent[0]] = gains.get(absent[0], 0) + 1
+    return max(gains, key=lambda n: gains[n] / math.log(domain[n] + 1), default=None)

@@ -1,0 +1,138 @@
+"""Where exact counts come from. Everything here is private: it has seen rows, and adds no noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from juncture._util.threads import spans, together
+from juncture.engine.compiled.loader import pointer, routine
+from juncture.errors import InvalidInput
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+
+# Attributes of up to so many values are kept in bytes.
+_BYTE = 256
+# Below this many counted records, waking a second thread costs more than it saves.
+_WORTH_THREADS = 200_000
+
+
+class Source(Protocol):
+    """A private table, seen through counts."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes with their sizes: public."""
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the domain is public knowledge, so that something may be released under it."""
+
+    @property
+    def exact_n_records(self) -> int:
+        """The number of records: private unless neighbours replace a record."""
+
+    def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
+        """How many records each cell of each clique holds, axes in the order asked."""
+
+
+class _Part(NamedTuple):
+    """A clique: its domain and cells, and for each attribute its row of codes and its stride."""
+
+    domain: Domain
+    size: int
+    places: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Memory:
+    """Codes in memory, a column for each attribute, over a domain that is public knowledge."""
+
+    def __init__(
+        self, domain: Domain, columns: Mapping[str, ArrayLike], *, is_public: bool = True
+    ) -> None:
+        self.domain, self.is_public = domain, is_public
+        checked = [_checked(name, columns, size) for name, size in domain.items()]
+        lengths = {len(column) for column in checked}
+        if len(lengths) > 1:
+            raise InvalidInput(
+                f"`columns` must have one length; got {sorted(lengths)}. Give every record a code."
+            )
+        self.exact_n_records = lengths.pop() if lengths else 0
+        self._parts: dict[Clique, _Part] = {}
+        narrow = max(domain.shape, default=1) <= _BYTE
+        kind = np.uint8 if narrow else np.int32
+        self._codes = np.empty((len(checked), self.exact_n_records), dtype=kind)
+        for row, column in zip(self._codes, checked, strict=True):
+            row[:] = column
+
+    def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
+        """See `Source.exact_counts`."""
+        parts = [self._part(clique) for clique in cliques]
+        sizes = [part.size for part in parts]
+        starts = list(accumulate((2 * size for size in sizes), initial=0))
+        firsts = list(accumulate((len(part.places) for part in parts), initial=0))
+        rows = np.array(
+            [(f, len(p.places), s, p.size) for p, f, s in zip(parts, firsts, starts, strict=False)],
+            dtype=np.int64,
+        ).reshape(-1, 4)
+        places = np.array([n for part in parts for n in part.places], dtype=np.int64)
+        strides = np.array([n for part in parts for n in part.strides], dtype=np.int64)
+        tables = np.zeros(starts[-1], dtype=np.int32)
+        count = routine("count_bytes" if self._codes.dtype == np.uint8 else "count_wide")
+
+        def run(span: tuple[int, int]) -> None:
+            chosen = rows[span[0] : span[1]].copy()
+            count(
+                pointer(self._codes), *self._codes.shape, pointer(chosen), len(chosen),
+                pointer(places), pointer(strides), len(places), pointer(tables), len(tables),
+            )  # fmt: skip
+
+        worth = max(1, _WORTH_THREADS // max(1, self.exact_n_records))
+        together(run, spans(len(rows), worth))
+        counts = tables.astype(np.float64)
+        return [
+            Factor.of_finite(
+                part.domain, counts[start : start + part.size].reshape(part.domain.shape)
+            )
+            for part, start in zip(parts, starts, strict=False)
+        ]
+
+    def _part(self, clique: Clique) -> _Part:
+        """A clique with what follows from it, made once."""
+        if clique not in self._parts:
+            domain = self.domain.project(clique)
+            self._parts[clique] = _Part(
+                domain,
+                domain.size,
+                tuple(self.domain.positions[name] for name in domain),
+                tuple(math.prod(domain.shape[axis + 1 :]) for axis in range(len(domain))),
+            )
+        return self._parts[clique]
+
+
+def _checked(name: str, columns: Mapping[str, ArrayLike], size: int) -> NDArray[np.integer[Any]]:
+    """A column of codes, or a clear error."""
+    if name not in columns:
+        raise InvalidInput(
+            f"`columns` must have one for every attribute; got none for {name!r}. Add it, or take "
+            "the attribute out of the domain."
+        )
+    column = np.asarray(columns[name])
+    if column.ndim != 1 or not np.issubdtype(column.dtype, np.integer):
+        raise InvalidInput(
+            f"`columns` must be flat arrays of integer codes; got {column.dtype} of shape "
+            f"{column.shape} for {name!r}. Encode the values with a schema first."
+        )
+    wrong = int(((column < 0) | (column >= size)).sum())
+    if wrong:
+        raise InvalidInput(
+            f"`columns` must have codes from 0 to {size - 1} for {name!r}; got {wrong} others. "
+            "Check how the column was encoded."
+        )
+    return column

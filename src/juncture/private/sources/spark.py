@@ -1,0 +1,97 @@
+"""Counting inside Spark, for tables that have outgrown one machine: only counts leave it.
+
+An optional part: it needs pyspark (the extra `spark`) and an existing session.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+
+from juncture.private.sources.encoding import MISSING, OUTSIDE, SparkDialect, code_expressions
+from juncture.private.sources.shared_counts import counted
+from juncture.private.sources.validation import refuse_absent, refuse_errors
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_DIALECT = SparkDialect()
+_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
+# Spark's passes cost more than DuckDB's, so it counts larger unions at a time.
+_MOST_CELLS = 1 << 18
+
+
+class Spark:
+    """A DataFrame of an existing session; for a table, `session.table(name)`."""
+
+    def __init__(self, frame: DataFrame, schema: Schema) -> None:
+        self.schema = schema
+        kinds = dict(frame.dtypes)
+        refuse_absent(schema, list(kinds))
+        integers = {name for name, kind in kinds.items() if kind in _INTEGERS}
+        codes = code_expressions(schema, _DIALECT, integers)
+        # The encoded columns are kept by the engine, in memory or on its disks.
+        # A column of our own keeps it from being taken for an older one over the same files.
+        self._codes = frame.selectExpr(
+            *(f"{code} AS {_DIALECT.name(name)}" for name, code in codes.items()),
+            f"'{uuid4().hex}' AS {_DIALECT.name(f'juncture {uuid4().hex}')}",
+        ).persist()
+        weakref.finalize(self, _let_go, self._codes)
+        refuse_errors(schema.domain, self._exact_errors())
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes with their sizes."""
+        return self.schema.domain
+
+    @property
+    def is_public(self) -> bool:
+        """See `Source.is_public`."""
+        return self.schema.is_public
+
+    @cached_property
+    def exact_n_records(self) -> int:
+        """See `Source.exact_n_records`."""
+        return int(self._codes.count())
+
+    def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
+        """See `Source.exact_counts`."""
+        return counted(self.domain, cliques, self._exact_table, _MOST_CELLS)
+
+    def _exact_table(self, part: Domain) -> Factor:
+        """The counts of one clique: only occupied cells come out of the engine."""
+        table = np.zeros(part.shape)
+        if not part:
+            return Factor(part, np.asarray(float(self.exact_n_records)))
+        grouped = self._codes.groupBy(*map(_DIALECT.name, part)).count()
+        for row in grouped.collect():
+            table[tuple(row[: len(part)])] = row[len(part)]
+        return Factor(part, table)
+
+    def _exact_errors(self) -> dict[str, tuple[int, int]]:
+        """For each column, how many values are outside the domain and how many missing."""
+        sums = [
+            f"coalesce(sum(CAST({_DIALECT.name(name)} = {error} AS BIGINT)), 0) AS e{place}_{kind}"
+            for place, name in enumerate(self.domain)
+            for kind, error in (("o", OUTSIDE), ("m", MISSING))
+        ]
+        row = self._codes.selectExpr(*sums).collect()[0]
+        return {
+            name: (int(row[f"e{place}_o"]), int(row[f"e{place}_m"]))
+            for place, name in enumerate(self.domain)
+        }
+
+
+def _let_go(frame: DataFrame) -> None:
+    """Free what the engine keeps, unless the session has ended before."""
+    with suppress(Exception):
+        frame.unpersist()

@@ -1,0 +1,1 @@
+"""What is given away: the release file, records, the report, the explorer."""

@@ -1,0 +1,52 @@
+"""How far two sets of counts lie apart, marginal by marginal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
+
+Counts = Callable[[Sequence[Clique]], Iterable[Factor]]
+"""What knows the counts of some cliques: a model, another model, a table."""
+# Pairs of more cells than this say little and take long.
+MOST_CELLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far two tables of counts on one clique lie apart."""
+
+    clique: Clique
+    cells: int
+    error: float
+    """Half the L1 distance, relative to the first: the share of records that lie elsewhere."""
+    mean: float
+    """The mean absolute difference of a cell, in records."""
+    largest: float
+    """The largest absolute difference of a cell, in records."""
+
+
+def small_cliques(domain: Domain, more: Iterable[Clique] = ()) -> list[Clique]:
+    """Every attribute, every pair of a sensible size, and some cliques more, each once."""
+    pairs = [p for p in combinations(domain, 2) if domain.size_of(p) <= MOST_CELLS]
+    given = [clique for clique in map(domain.canonical, more) if clique]
+    return list(dict.fromkeys([*((name,) for name in domain), *pairs, *given]))
+
+
+def differences(cliques: Sequence[Clique], truth: Counts, other: Counts) -> list[Difference]:
+    """The difference on every clique, relative to the first of the two."""
+    pairs = zip(cliques, truth(cliques), other(cliques), strict=True)
+    return [_difference(clique, t.values, o.values) for clique, t, o in pairs]
+
+
+def _difference(clique: Clique, truth: Vector, other: Vector) -> Difference:
+    gaps = np.abs(truth - other)
+    mass = float(np.abs(truth).sum())
+    error = float(gaps.sum()) / (2.0 * mass) if mass else float("inf")
+    return Difference(clique, truth.size, error, float(gaps.mean()), float(gaps.max()))

@@ -1,0 +1,169 @@
+"""What stands before every request: who may ask, from where, and how much.
+
+- The Host header must be a name of this machine: a page elsewhere whose name was pointed at this
+  address (DNS rebinding) is refused.
+- Answers need the token, as `Authorization: Bearer <token>` or in the cookie that opening
+  `/?token=<token>` sets. The page itself holds nothing of the release and needs none.
+- A request that another page made, also one on another port of this machine, is refused: the
+  browser says where a request comes from.
+- Bodies have a limit; every reply carries headers that keep scripts, frames and referrers in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import secrets
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from juncture.publish.explorer import limits
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_POLICY = (
+    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+def cookie_name(token: str) -> str:
+    """Of its own for each token: browsers share cookies between the ports of a machine."""
+    return f"juncture-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+
+
+class Guard:
+    """The app behind its door."""
+
+    def __init__(self, app: App, *, token: str, hosts: Collection[str], any_address: bool) -> None:
+        self._app, self._token = app, token.encode()
+        self._cookie = cookie_name(token)
+        self._hosts, self._any_address = {host.lower() for host in hosts}, any_address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, let it in, or answer it here."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        protected = _with_headers(send, private=scope["path"].startswith("/api/"))
+        refusal = self._refusal(scope) or self._entry(scope)
+        body = None
+        if refusal is None:
+            body = await _body(receive)
+            if body is None:
+                refusal = _refused(413, f"A request must be at most {limits.MOST_BYTES:,} bytes.")
+        await (refusal or self._app)(scope, _replay(body or b"", receive), protected)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        if not self._knows(headers.get("host", "")):
+            return _refused(
+                421, "The page must be opened under the address that the terminal shows."
+            )
+        if not scope["path"].startswith("/api/"):
+            return None
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return _refused(403, "Another page may not ask here.")
+        if not self._is_token(_bearer(headers)) and not self._is_token(self._from_cookie(headers)):
+            return _refused(
+                401, "The token is missing or wrong. Open the address that the terminal shows."
+            )
+        return None
+
+    def _entry(self, scope: Scope) -> Response | None:
+        """`/?token=...` becomes a cookie, and leaves the address bar and the history."""
+        asked = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+        if scope["path"] != "/" or not asked:
+            return None
+        reply = RedirectResponse("/", status_code=303)
+        if self._is_token(asked[0]):
+            reply.set_cookie(self._cookie, asked[0], httponly=True, samesite="strict", path="/")
+        return reply
+
+    def _knows(self, host: str) -> bool:
+        name = _without_port(host).lower()
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return name == "localhost" or name in self._hosts
+        return address.is_loopback or self._any_address or name in self._hosts
+
+    def _is_token(self, given: str | None) -> bool:
+        return given is not None and secrets.compare_digest(given.encode(), self._token)
+
+    def _from_cookie(self, headers: Headers) -> str | None:
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+        except CookieError:
+            return None
+        return None if found is None else found.value
+
+
+def _bearer(headers: Headers) -> str | None:
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return token if kind.lower() == "bearer" else None
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _refused(status: int, message: str) -> Response:
+    return JSONResponse({"error": message}, status_code=status)
+
+
+def _with_headers(send: Send, *, private: bool) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers[name] = value
+            headers["Cache-Control"] = "no-store" if private else "no-cache"
+        await send(message)
+
+    return sending
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body, or None where it is too long."""
+    parts, length, more = list[bytes](), 0, True
+    while more:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        length += len(parts[-1])
+        if length > limits.MOST_BYTES:
+            return None
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """The body once, then whatever comes: a client that goes away."""
+    waiting = [body]
+
+    async def receiving() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return receiving

@@ -1,0 +1,228 @@
+"""The explorer's server: a page and four questions, on a release alone."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+import secrets
+import socket
+import sys
+import webbrowser
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from threading import Timer
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import uvicorn
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from juncture.errors import InvalidInput, JunctureError
+from juncture.publish.explorer import limits
+from juncture.publish.explorer.answers import Answers, checked_attributes
+from juncture.publish.explorer.guard import Guard
+from juncture.publish.explorer.question import Chosen, Condition, Within
+from juncture.publish.explorer.records import FORMATS, stream
+from juncture.publish.release import Release, load
+
+_STATIC = Path(__file__).parent / "static"
+_PORT = 8417
+_LOG = logging.getLogger(__name__)
+
+
+class _Text(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ConditionText(_Text):
+    """A condition as the page sends it: codes, or the ends of a range."""
+
+    attribute: str
+    codes: Annotated[list[int], Field(max_length=limits.MOST_VALUES)] | None = None
+    low: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    high: Annotated[float, Field(allow_inf_nan=False)] | None = None
+
+    def condition(self) -> Condition:
+        """As the question wants it."""
+        if self.codes is not None:
+            return Chosen(self.attribute, tuple(self.codes))
+        return Within(self.attribute, self.low, self.high)
+
+
+class MarginalText(_Text):
+    """The question behind a picture."""
+
+    attributes: list[str] = Field(default_factory=list)
+    conditions: Annotated[list[ConditionText], Field(max_length=limits.MOST_CONDITIONS)] = Field(
+        default_factory=list
+    )
+
+
+class SqlText(_Text):
+    """A question in SQL."""
+
+    sql: str
+
+
+def app_of(
+    release: Release,
+    *,
+    token: str,
+    name: str = "release",
+    hosts: Collection[str] = (),
+    any_address: bool = False,
+) -> FastAPI:
+    """The page and its questions as an app for any server.
+
+    Names in `hosts` are allowed besides those of this machine; `any_address` allows every number.
+    """
+    if not token:
+        raise InvalidInput("`token` must not be empty; got nothing. Draw one with `secrets`.")
+    answers = Answers(release, name)
+    app = FastAPI(title="Juncture explorer", openapi_url=None, docs_url=None, redoc_url=None)
+    app.add_middleware(Guard, token=token, hosts=hosts, any_address=any_address)
+    _add_questions(app, answers)
+    _add_refusals(app)
+    app.mount("/static", StaticFiles(directory=_STATIC), name="static")
+
+    @app.get("/", include_in_schema=False)
+    def page() -> FileResponse:
+        return FileResponse(_STATIC / "index.html")
+
+    return app
+
+
+def _add_questions(app: FastAPI, answers: Answers) -> None:
+    @app.get("/api/release")
+    def release_() -> Response:
+        return _answered(answers.facts)
+
+    @app.post("/api/marginal")
+    def marginal(asked: MarginalText) -> Response:
+        conditions = [text.condition() for text in asked.conditions]
+        return _answered(lambda: answers.marginal(checked_attributes(asked.attributes), conditions))
+
+    @app.post("/api/sql")
+    def sql(asked: SqlText) -> Response:
+        return _answered(partial(answers.sql, asked.sql))
+
+    @app.get("/api/sample")
+    def sample(
+        n: Annotated[int, Query(ge=1, le=limits.MOST_RECORDS)],
+        form: Annotated[str, Query(alias="format", pattern=f"^({'|'.join(FORMATS)})$")] = "csv",
+        seed: Annotated[int, Query(ge=0, lt=2**63)] | None = None,
+    ) -> Response:
+        kind = "text/csv; charset=utf-8" if form == "csv" else "application/vnd.apache.parquet"
+        stem = re.sub(r"[^A-Za-z0-9_-]+", "-", str(answers.facts()["name"])).strip("-")
+        named = f'attachment; filename="{stem or "release"}-synthetic-{n}.{form}"'
+        return StreamingResponse(
+            stream(answers, n, form, seed),
+            media_type=kind,
+            headers={"Content-Disposition": named},
+        )
+
+
+def _answered(work: Callable[[], dict[str, Any]]) -> Response:
+    """An answer; or what our errors say; or, for whatever else goes wrong, no detail."""
+    try:
+        return JSONResponse(work())
+    except JunctureError as error:
+        return JSONResponse({"error": str(error)}, status_code=400)
+    except Exception:
+        _LOG.exception("a question failed")
+        message = "The question could not be worked out. Try a simpler one."
+        return JSONResponse({"error": message}, status_code=500)
+
+
+def _add_refusals(app: FastAPI) -> None:
+    """Errors have one form, and tell nothing of the inside."""
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(_request: Request, error: RequestValidationError) -> Response:
+        places = {".".join(str(part) for part in each["loc"][1:]) for each in error.errors()}
+        rules = "; ".join(sorted({str(each["msg"]) for each in error.errors()}))
+        message = f"`{', '.join(sorted(places)) or 'body'}` must be as the page sends it: {rules}."
+        return JSONResponse({"error": message[:500]}, status_code=400)
+
+    @app.exception_handler(HTTPException)
+    def failed(_request: Request, error: HTTPException) -> Response:
+        return JSONResponse({"error": str(error.detail)}, status_code=error.status_code)
+
+
+def serve(
+    release_path: str | Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    token: str | None = None,
+    open_browser: bool = False,
+) -> None:
+    """Serve a release file's page until interrupted, and print its address.
+
+    `port` is 8417 where that is free, unless given; 0 is any free one. Without a `token`, one is
+    drawn. Only this machine can ask, unless another `host` is given.
+    """
+    path = Path(release_path)
+    secret = token or secrets.token_urlsafe(24)
+    anywhere = host in ("0.0.0.0", "::", "")
+    names = [socket.gethostname()] if anywhere else [host]
+    app = app_of(load(path), token=secret, name=path.stem, hosts=names, any_address=anywhere)
+    with listening_on(host, port) as listening:
+        url = f"http://{_shown(host)}:{listening.getsockname()[1]}/?token={quote(secret, safe='')}"
+        if not _is_loopback(host):
+            print(
+                f"Warning: {host} can be reached from other machines, and whoever has the address "
+                "below can ask. The connection is not encrypted.",
+                file=sys.stderr,
+            )
+        print(f"Exploring {path.name} at\n\n    {url}\n\nCtrl-C ends it.", flush=True)
+        if open_browser:
+            Timer(0.5, webbrowser.open, [url]).start()
+        _run(app, listening)
+
+
+def _run(app: FastAPI, listening: socket.socket) -> None:
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        print("Ended.")
+
+
+def listening_on(host: str, port: int | None) -> socket.socket:
+    """A socket that listens: on the usual port if it is free and none was asked for."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in (_PORT, 0) if port is None else (port,):
+        try:
+            made = socket.create_server((host, candidate), family=family)
+        except (OSError, OverflowError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+        else:
+            # Otherwise the end of every reply waits 40 ms for the browser to confirm its beginning.
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return made
+    raise InvalidInput(
+        f"`host` and `port` must be free to listen on; got {host} and {port}: {reason}. "
+        "Choose another port, or 0 for any free one."
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _shown(host: str) -> str:
+    """The host as an address names it; listening everywhere is reached under this machine's."""
+    if host in ("0.0.0.0", "::", ""):
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host

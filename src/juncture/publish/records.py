@@ -1,0 +1,122 @@
+"""Synthetic records in the user's own values, to CSV or Parquet, a chunk at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from juncture._util.atomic_file import replacing
+from juncture._util.watch import Watch, unwatched
+from juncture.errors import InvalidInput
+from juncture.model.sampling import Random, Records, checked_count
+from juncture.publish.release import Release
+from juncture.tables.codebook import Codebook, Value
+from juncture.tables.schema import Boolean, Categorical, Column, Date, Integer
+
+_WRITERS = {".csv": csv.CSVWriter, ".parquet": parquet.ParquetWriter}
+_CHUNK = 100_000
+
+
+def write_records(
+    release: Release,
+    path: str | Path,
+    n: int | None = None,
+    *,
+    rng: Random = None,
+    matched: bool = False,
+    watch: Watch = unwatched,
+) -> int:
+    """Write synthetic records, as many as the model's total unless said; gives their number.
+
+    With a schema, values are what the table itself would hold: numbers and dates inside their bins.
+    Without one, they are what the codebook calls them, or codes. Independent draws; `matched`
+    records instead have counts that match the model's up to rounding.
+    """
+    target = Path(path)
+    refuse_other_kinds(target)
+    count = checked_count(round(release.model.total) if n is None else n)
+    random = np.random.default_rng(rng)
+    kinds = pa.schema(_kinds(release))
+    writer = _WRITERS[target.suffix.lower()]
+    with replacing(target) as file, writer(file, kinds) as out:
+        done = 0
+        watch("writing records", 0, count)
+        for codes in _chunks(release, count, random, matched):
+            out.write_table(_table(release, codes, kinds, random))
+            done += len(next(iter(codes.values()), ()))
+            watch("writing records", done, count)
+    return count
+
+
+def refuse_other_kinds(path: Path) -> None:
+    """A file must be of a kind that can be written."""
+    if path.suffix.lower() not in _WRITERS:
+        raise InvalidInput(
+            f"`path` must end in {' or '.join(_WRITERS)}; got {path}. Choose one of the two."
+        )
+
+
+def _chunks(
+    release: Release, count: int, random: np.random.Generator, matched: bool
+) -> Iterator[Records]:
+    if matched:  # rounding looks at all records together
+        yield release.model.synthesize(count, rng=random)
+        return
+    for first in range(0, count, _CHUNK):
+        yield release.model.sample(min(_CHUNK, count - first), rng=random)
+
+
+def _table(
+    release: Release, codes: Records, kinds: pa.Schema, random: np.random.Generator
+) -> pa.Table:
+    columns: dict[str, Any] = (
+        _labels(release, codes)
+        if release.schema is None
+        else dict(release.schema.decode(codes, random))
+    )
+    arrays = [pa.array(columns[field.name], type=field.type) for field in kinds]
+    return pa.Table.from_arrays(arrays, schema=kinds)
+
+
+def _labels(release: Release, codes: Records) -> dict[str, list[Any]]:
+    book = release.model.codebook or Codebook.plain(release.model.domain)
+    found = {}
+    for name, column in codes.items():
+        labels = book[name].labels
+        if _label_kind(labels) == pa.string():
+            labels = tuple(None if label is None else str(label) for label in labels)
+        found[name] = [labels[code] for code in column]
+    return found
+
+
+def _kinds(release: Release) -> list[tuple[str, pa.DataType]]:
+    if release.schema is not None:
+        return [(name, _kind(column)) for name, column in release.schema.columns.items()]
+    book = release.model.codebook or Codebook.plain(release.model.domain)
+    return [(name, _label_kind(book[name].labels)) for name in release.model.domain]
+
+
+def _label_kind(labels: Sequence[Value]) -> pa.DataType:
+    """The type of what codes are called: text where they differ in kind."""
+    kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    types = {type(label) for label in labels} - {type(None)}
+    return kinds.get(types.pop(), pa.string()) if len(types) == 1 else pa.string()
+
+
+def _kind(column: Column) -> pa.DataType:
+    match column:
+        case Categorical():
+            return pa.int64() if isinstance(column.values[0], int) else pa.string()
+        case Boolean():
+            return pa.bool_()
+        case Integer():
+            return pa.int64()
+        case Date():
+            return pa.date32()
+        case _:
+            return pa.float64()

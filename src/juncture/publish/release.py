@@ -1,0 +1,218 @@
+"""What is given away: the model with what it was made from, in one self-describing file."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from juncture._util.notebook import list_html
+from juncture.engine.plan import Plan
+from juncture.engine.propagation import Propagation
+from juncture.errors import (
+    ImpossibleModel,
+    InvalidInput,
+    JunctureError,
+    NotPublic,
+    UnreadableFile,
+)
+from juncture.model.model import Model
+from juncture.publish import archive
+from juncture.publish import query_io as query_text
+from juncture.publish.archive import Document
+from juncture.tables.codebook import Codebook, Coding, Meaning, Special
+from juncture.tables.domain import Domain
+from juncture.tables.layout import Layout, Vector
+from juncture.tables.measurement import Measurement
+from juncture.tables.schema import Schema
+from juncture.tables.schema_toml import schema_of, schema_toml
+
+FORMAT, VERSION = "juncture release", 1
+_UNSOUND = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+# How far stored marginals may be from those of the stored potentials, as a share of the total.
+_SAME = 1e-6
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Release:
+    """A model, the measurements behind it, what was spent on them, and how well it fits."""
+
+    model: Model
+    measurements: Sequence[Measurement] = ()
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    """How the fit went: plain numbers and texts by name."""
+    ledger: Sequence[Mapping[str, Any]] | None = None
+    """The privacy events in order, where there is a ledger."""
+    schema: Schema | None = None
+    """What the columns hold, for decoding records; the model's codebook is then the schema's."""
+
+    def __post_init__(self) -> None:
+        if self.schema is not None and not self.schema.is_public:
+            raise NotPublic(
+                "`schema` must be public knowledge; got a draft made from the data. Go through it, "
+                "then set confirmed_public = true in its file."
+            )
+        if self.schema is not None and self.schema.domain != self.model.domain:
+            raise InvalidInput(
+                "`schema` must have the model's attributes and sizes; got others. Give the schema "
+                "that the measurements were taken under."
+            )
+        if self.schema is not None and self.model.codebook is None:
+            named = self.model.with_codebook(self.schema.codebook)
+            object.__setattr__(self, "model", named)
+
+    def _repr_html_(self) -> str:
+        events = "none" if self.ledger is None else f"{len(self.ledger)} events"
+        facts = [
+            ("measurements", f"{len(self.measurements):,}"),
+            ("ledger", events),
+            ("schema", "none" if self.schema is None else f"{len(self.schema.columns)} columns"),
+            *((name, str(value)) for name, value in self.statistics.items()),
+        ]
+        return list_html("Release", facts) + self.model._repr_html_()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the release to a file, usually named `.jct`."""
+        arrays: list[Vector] = [self.model.potentials, self.model.marginals]
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "domain": [[name, size] for name, size in self.model.domain.items()],
+            "schema": None if self.schema is None else schema_toml(self.schema),
+            "codebook": _written_codebook(self.model.codebook),
+            "cliques": [list(clique) for clique in self.model.cliques],
+            "total": float(self.model.total),
+            "log_partition": self.model.log_partition,
+            "measurements": [_written_measurement(m, arrays) for m in self.measurements],
+            "statistics": {name: _finite(value) for name, value in self.statistics.items()},
+            "ledger": None if self.ledger is None else [dict(event) for event in self.ledger],
+        }
+        target = Path(path)
+        archive.write(target, document, arrays)
+        return target
+
+
+def load(path: str | Path) -> Release:
+    """Read a release; a damaged or hostile file gets a clear error and nothing large is made."""
+    source = Path(path)
+    document, arrays = archive.read(source)
+    try:
+        return _release(document, arrays)
+    except UnreadableFile as error:
+        raise UnreadableFile(f"`path` must be a release; got {source}: {error}") from None
+    except JunctureError as error:
+        raise UnreadableFile(
+            f"`path` must be a sound release; got {source}, which is not: {error}"
+        ) from None
+    except _UNSOUND as error:
+        raise UnreadableFile(
+            f"`path` must be a sound release; got {source}, whose document does not fit together "
+            f"({type(error).__name__}: {error}). Ask for it again where it came from."
+        ) from None
+
+
+def _release(document: Document, arrays: list[Vector]) -> Release:
+    if document.get("format") != FORMAT:
+        raise UnreadableFile("it is a file of another kind. Give a file that Release.save wrote.")
+    if document.get("version") != VERSION:
+        raise UnreadableFile(
+            f"it has version {document.get('version')!r} of the format, and this is version "
+            f"{VERSION}. Install the Juncture that wrote it."
+        )
+    domain = Domain([(name, size) for name, size in document["domain"]])
+    schema = document["schema"]
+    return Release(
+        schema=None if schema is None else schema_of(tomllib.loads(schema)),
+        model=_model(document, domain, arrays),
+        measurements=tuple(_measurement(m, domain, arrays) for m in document["measurements"]),
+        statistics=dict(document["statistics"]),
+        ledger=None if document["ledger"] is None else [dict(e) for e in document["ledger"]],
+    )
+
+
+def _model(document: Document, domain: Domain, arrays: list[Vector]) -> Model:
+    """The model, after its parts have been checked against each other."""
+    layout = Layout(domain, [tuple(clique) for clique in document["cliques"]])
+    potentials, marginals = layout.checked(arrays[0]), layout.checked(arrays[1])
+    total, log_partition = float(document["total"]), float(document["log_partition"])
+    if not (math.isfinite(total) and total > 0 and math.isfinite(log_partition)):
+        raise ValueError(total, log_partition)
+    plan = Plan.build(domain, layout.cliques)
+    beliefs = Propagation(plan).marginals(potentials, total)
+    wrong = np.abs(beliefs.marginals - marginals).max(initial=0.0)
+    same = abs(beliefs.log_partition - log_partition) <= _SAME * max(1.0, abs(log_partition))
+    if not (wrong <= _SAME * total and same and marginals.min(initial=0.0) >= 0.0):
+        raise ImpossibleModel("`marginals` must be those of the potentials; got others.")
+    codebook = document["codebook"]
+    book = None if codebook is None else _codebook(codebook).checked(domain)
+    return Model(plan, potentials, marginals, log_partition, total, book)
+
+
+def _written_measurement(measurement: Measurement, arrays: list[Vector]) -> Document:
+    arrays += [measurement.values, np.atleast_1d(measurement.stddev)]
+    return {
+        "clique": list(measurement.clique),
+        "values": len(arrays) - 2,
+        "stddev": len(arrays) - 1,
+        "noise": str(measurement.noise),
+        "query": query_text.written(measurement.query, arrays),
+    }
+
+
+def _measurement(text: Document, domain: Domain, arrays: list[Vector]) -> Measurement:
+    values, stddev = arrays[text["values"]], arrays[text["stddev"]]
+    measurement = Measurement(
+        tuple(text["clique"]),
+        values,
+        stddev=stddev[0] if len(stddev) == 1 else stddev,
+        query=query_text.read(text["query"], arrays),
+        noise=text["noise"],
+    )
+    measurement.operator(domain)
+    return measurement
+
+
+def _written_codebook(codebook: Codebook | None) -> Document | None:
+    if codebook is None:
+        return None
+    return {name: [_meaning(m) for m in c.meanings] for name, c in codebook.codings.items()}
+
+
+def _meaning(meaning: object) -> object:
+    if isinstance(meaning, Special):
+        return {"special": meaning.name}
+    return list(meaning) if isinstance(meaning, tuple) else meaning
+
+
+def _read_meaning(text: Any) -> Meaning:  # noqa: ANN401
+    if isinstance(text, dict):
+        return Special(str(text["special"]))
+    return tuple(text) if isinstance(text, list) else text
+
+
+def _codebook(text: Document) -> Codebook:
+    return Codebook(
+        {
+            str(name): Coding(tuple(_read_meaning(m) for m in meanings))
+            for name, meanings in text.items()
+        }
+    )
+
+
+def _finite(value: object) -> object:
+    """JSON has no infinities: what is unknown is null."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

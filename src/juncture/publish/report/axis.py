@@ -1,0 +1,92 @@
+"""Which values to name on an axis: round numbers where there are numbers, and never too many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from juncture._util.html import Markup, join, tag
+from juncture.publish.report.words import clipped
+
+_MOST, _LETTER = 6, 6.4
+_STEPS = tuple(step * 10.0**power for power in range(-9, 16) for step in (1, 2, 5))
+_INTERVAL = re.compile(r"\[(-?[\d.e+-]+), (-?[\d.e+-]+)\)")
+_WHOLE = re.compile(r"-?\d{1,9}")
+
+
+class Tick(NamedTuple):
+    """A name on an axis, at a place between 0 and the number of values."""
+
+    at: float
+    label: str
+
+
+def ticks(labels: Sequence[str], most: int = _MOST) -> list[Tick]:
+    """The ticks of an axis with a value of this name at each step."""
+    edges = _edges(labels)
+    if edges is not None:
+        return _between(edges, most)
+    numbers = [int(label) if _WHOLE.fullmatch(label) else None for label in labels]
+    if sum(number is None for number in numbers) > 2:
+        return _spread(labels, most)
+    for step in _STEPS:
+        found = [place for place, n in enumerate(numbers) if n is not None and n % step == 0]
+        if step >= 1 and len(found) <= most:
+            return [Tick(place + 0.5, labels[place]) for place in found]
+    return []
+
+
+def _edges(labels: Sequence[str]) -> list[float] | None:
+    """The edges of intervals that follow each other; other values may come after them."""
+    found = [_INTERVAL.fullmatch(label) for label in labels]
+    pairs = [(float(m.group(1)), float(m.group(2))) for m in found if m and _readable(m)]
+    whole = len(pairs) >= max(2, len(labels) - 2) and all(found[: len(pairs)])
+    joined = all(one[1] == other[0] for one, other in pairwise(pairs))
+    return [pairs[0][0], *(high for _, high in pairs)] if whole and joined else None
+
+
+def _readable(match: re.Match[str]) -> bool:
+    try:
+        return float(match.group(1)) < float(match.group(2))
+    except ValueError:
+        return False
+
+
+def _between(edges: Sequence[float], most: int) -> list[Tick]:
+    low, high = edges[0], edges[-1]
+    step = next((s for s in _STEPS if (high - low) / s <= most - 1), high - low)
+    numbers = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
+    places = np.interp(numbers, edges, np.arange(len(edges)))
+    return [Tick(float(at), compact(float(n))) for at, n in zip(places, numbers, strict=True)]
+
+
+def _spread(labels: Sequence[str], most: int) -> list[Tick]:
+    step = -(-len(labels) // most)
+    return [Tick(place + 0.5, labels[place]) for place in range(0, len(labels), step)]
+
+
+def compact(number: float) -> str:
+    """A number on an axis: thousands and millions by a letter."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(number) >= size:
+            return f"{number / min(size, 1e3 if letter == 'k' else size):.4g}{letter}"
+    return f"{number:.6g}"
+
+
+def tick_marks(
+    labels: Sequence[str], left: float, right: float, y: float, most: int = _MOST
+) -> Markup:
+    """Names under an axis from left to right; one that would touch another is left out."""
+    unit, end, marks = (right - left) / len(labels), left - _LETTER, []
+    for tick in ticks(labels, most):
+        label = clipped(tick.label, 12)
+        wide = len(label) * _LETTER
+        x = min(max(left + tick.at * unit - wide / 2, left), right - wide)
+        if x >= end + _LETTER:
+            marks.append(tag("text", label, x=x + wide / 2, y=y, class_="quiet middle"))
+            end = x + wide
+    return join(marks)

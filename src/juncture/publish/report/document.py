@@ -1,0 +1,173 @@
+"""The report: one HTML file that says what a release is, and asks for nothing else.
+
+The page has its style and drawings inside and no script; its policy forbids every request. The same
+release gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from juncture._util.atomic_file import replacing
+from juncture._util.html import Markup, join, tag
+from juncture.privacy.accounting import Neighbours
+from juncture.publish.release import Release
+from juncture.publish.report.account import Account, account_of
+from juncture.publish.report.distributions import single_attributes, strongest_pairs
+from juncture.publish.report.fit import fit
+from juncture.publish.report.guarantee import guarantee
+from juncture.publish.report.ledger_section import ledger_section
+from juncture.publish.report.reuse import reuse
+from juncture.publish.report.structure import structure
+from juncture.publish.report.style import style_sheet
+from juncture.publish.report.words import counted, figure, large, plural
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_LOGO = Markup(
+    '<svg viewBox="0 0 24 24" role="img" aria-label="Juncture"><path class="edge" '
+    'd="M5 5L12 12L19 5M12 12V20"/><circle class="dot" cx="5" cy="5" r="2.6"/><circle class="dot" '
+    'cx="19" cy="5" r="2.6"/><circle class="dot" cx="12" cy="20" r="2.6"/><circle '
+    'class="dot root" cx="12" cy="12" r="3"/></svg>'
+)
+
+
+def write_report(
+    release: Release,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    source: str | Path | None = None,
+) -> Path:
+    """Write the report of a release to an HTML file, in one piece or not at all.
+
+    `source` is the file that the release was loaded from: its name, size and checksum are stated.
+    """
+    target = Path(path)
+    page = report_html(release, title=title, source=source).encode()
+    with replacing(target) as file:
+        file.write(page)
+    return target
+
+
+def report_html(
+    release: Release, *, title: str | None = None, source: str | Path | None = None
+) -> str:
+    """The report of a release as one HTML document."""
+    account = None if release.ledger is None else account_of(release.ledger, release.statistics)
+    file = None if source is None else Path(source)
+    name = title or (f"Release of {file.stem}" if file else "Privacy-protected release")
+    sections = _sections(release, account, file)
+    body = tag(
+        "body",
+        tag("a", "Skip to the report", href="#report", class_="skip"),
+        tag(
+            "div",
+            _header(release, account, name),
+            tag("div", _contents(sections), _main(sections), class_="columns"),
+            class_="page",
+        ),
+    )
+    return f"<!DOCTYPE html>\n{tag('html', _head(name), body, lang='en')}\n"
+
+
+def _head(name: str) -> Markup:
+    return tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", name),
+        tag("style", Markup(style_sheet())),
+    )
+
+
+def _header(release: Release, account: Account | None, name: str) -> Markup:
+    return tag(
+        "header",
+        tag("p", _LOGO, "Report of a release made with Juncture", class_="mark"),
+        tag("h1", name),
+        tag("p", _introduction(account), class_="intro"),
+        tag(
+            "dl",
+            [
+                tag("div", tag("dt", what), tag("dd", value))
+                for what, value in _key(release, account)
+            ],
+            class_="figures",
+        ),
+    )
+
+
+def _introduction(account: Account | None) -> str:
+    protected = account is not None and account.holds
+    made = "counts to which noise was added" if protected else "noisy counts"
+    return (
+        f"This is a statistical model of a table of records, estimated from {made}; it holds no "
+        "record of anybody. Any question about the table can be asked of it, and this page says "
+        + ("what protects the people in the table, " if protected else "")
+        + "what the model found, and how far to trust it."
+    )
+
+
+def _key(release: Release, account: Account | None) -> list[tuple[str, str]]:
+    model = release.model
+    figures = [
+        (_records(account), counted(round(model.total))),
+        ("attributes" if len(model.domain) != 1 else "attribute", f"{len(model.domain):,}"),
+        ("cells in the full table", large(model.domain.size)),
+        ("measurements", f"{len(release.measurements):,}"),
+        ("privacy budget spent", _spent(account)),
+    ]
+    if account is not None and account.dates:
+        figures.append(("last event", account.dates[1]))
+    return figures
+
+
+def _records(account: Account | None) -> str:
+    known = account is not None and account.neighbours is Neighbours.REPLACE
+    return "records" if known else "records, estimated"
+
+
+def _spent(account: Account | None) -> str:
+    if account is None or not account.holds:
+        return "not stated"
+    return f"ε = {figure(account.epsilon)}" if account.pure else f"ρ = {figure(account.rho)}"
+
+
+Section = tuple[str, str, str, Markup]
+
+
+def _sections(release: Release, account: Account | None, source: Path | None) -> list[Section]:
+    """For each section its anchor, its name in the contents, its heading and what it holds."""
+    model = release.model
+    named = plural(len(model.domain), "attribute")
+    return [
+        ("guarantee", "Guarantee", "The guarantee", guarantee(account, model.total)),
+        ("ledger", "Ledger", "The ledger: what was spent", ledger_section(account)),
+        ("structure", "Structure", "The structure of the model", structure(model.plan)),
+        ("attributes", "Attributes", f"The {named}, one by one", single_attributes(model)),
+        ("pairs", "Pairs", "The strongest pairs", strongest_pairs(model)),
+        ("fit", "Fit", "How well it fits",
+         fit(model, release.measurements, release.statistics)),
+        ("reuse", "Use and cite", "How to use and cite it", reuse(model, source)),
+    ]  # fmt: skip
+
+
+def _contents(sections: list[Section]) -> Markup:
+    links = [tag("li", tag("a", short, href=f"#{anchor}")) for anchor, short, _, _ in sections]
+    return tag("nav", tag("ol", links), aria_label="Contents")
+
+
+def _main(sections: list[Section]) -> Markup:
+    made = [
+        tag("section", tag("h2", heading, id=f"{anchor}-title"), content, id=anchor,
+            aria_labelledby=f"{anchor}-title")
+        for anchor, _, heading, content in sections
+    ]  # fmt: skip
+    footer = tag(
+        "footer",
+        tag("p", "Written by Juncture from the release alone. This page loads nothing else."),
+    )
+    return tag("main", join(made), footer, id="report")

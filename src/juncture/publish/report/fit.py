@@ -1,0 +1,172 @@
+"""The section on the fit: how it ended, its certificate, and measurements that do not fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from juncture._util.html import Markup, join, tag
+from juncture.errors import JunctureError
+from juncture.fit.estimation import Status
+from juncture.fit.misfit import Misfit, misfit_of
+from juncture.model.model import Model
+from juncture.privacy.request import words as query_words
+from juncture.publish.report.tables import folded_if_long, table
+from juncture.publish.report.words import clipped, figure, plural
+from juncture.tables.measurement import Measurement
+
+_FLAG, _LARGE = 6.0, 3.0
+_MOST_ROWS = 300
+# What other parts of the page say, or this one in words of its own.
+_NAMED = frozenset(
+    {"status", "loss", "lower_bound", "oracle_calls", "seconds", "neighbours", "budget", "spent"}
+)
+
+
+def fit(model: Model, measurements: Sequence[Measurement], statistics: Mapping[str, Any]) -> Markup:
+    """Status and certificate, then one line for each measurement."""
+    return join([_ending(statistics), _figures(statistics), _misfits(model, measurements)])
+
+
+def _ending(statistics: Mapping[str, Any]) -> Markup:
+    name = statistics.get("status")
+    known = name in Status.__members__ if isinstance(name, str) else False
+    if known and isinstance(name, str):
+        return tag(
+            "p", tag("strong", _STATUS_WORDS[Status[name]][0]), " ", _STATUS_WORDS[Status[name]][1]
+        )
+    return tag("p", "The release does not say how its fit ended.")
+
+
+_STATUS_WORDS = {
+    Status.CERTIFIED: (
+        "The fit is certified.",
+        "It is proven that no model, of whatever structure, fits these measurements noticeably "
+        "better than this one.",
+    ),
+    Status.STALLED: (
+        "The fit has settled.",
+        "Further steps hardly improved it, though the proven bound is not as close as was asked.",
+    ),
+    Status.AT_NOISE: (
+        "The fit was ended on purpose, at the noise.",
+        "Fitting the measurements more closely would only have copied their noise into the model. "
+        "The gap to the lower bound below is therefore no defect.",
+    ),
+    Status.OUT_OF_STEPS: (
+        "The fit ended when its allowed steps were used up.",
+        "A longer fit may come closer to the measurements.",
+    ),
+}
+
+
+def _figures(statistics: Mapping[str, Any]) -> Markup | None:
+    numbers = {name: _number(value) for name, value in statistics.items()}
+    loss, bound = numbers.get("loss"), numbers.get("lower_bound")
+    known = [
+        ("Loss", loss, "how far the model is from the measurements"),
+        ("Lower bound", bound, "certified: no model has a smaller loss"),
+        ("Gap", None if loss is None or bound is None else loss - bound,
+         "the loss is at most so far above the best"),
+        ("Steps", numbers.get("oracle_calls"), "computations of all marginals"),
+        ("Seconds", numbers.get("seconds"), "where the release was made"),
+    ]  # fmt: skip
+    rows = [(name, figure(value), words) for name, value, words in known if value is not None]
+    for name in [name for name in numbers if name not in _NAMED]:
+        shown = numbers[name]
+        rows.append((name, _plain(statistics[name]) if shown is None else figure(shown), ""))
+    if not rows:
+        return None
+    return table("How the fit went", ("Figure", "Value", "Meaning"), rows, numbers=(1,))
+
+
+def _plain(value: object) -> str:
+    """Whatever a release states, at a length that can be read."""
+    return (
+        f"{len(value)} entries"
+        if isinstance(value, list | tuple | dict)
+        else clipped(str(value), 120)
+    )
+
+
+def _number(value: object) -> float | None:
+    sound = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return float(value) if sound and math.isfinite(float(value)) else None  # type: ignore[arg-type]
+
+
+def _misfits(model: Model, measurements: Sequence[Measurement]) -> Markup:
+    heading = tag("h3", "Do the measurements agree with the model?")
+    if not measurements:
+        return join([heading, tag("p", "The release holds no measurements to compare with.")])
+    found = [_compared(model, measurement) for measurement in measurements[:_MOST_ROWS]]
+    pairs = list(zip(measurements, found, strict=False))
+    flagged = [pair for pair in pairs if pair[1] is not None and pair[1].deviations > _FLAG]
+    left = len(measurements) - len(found)
+    more = tag("p", f"And {plural(left, 'measurement')} more.", class_="hint") if left else None
+    heads = ("Measurement", "Asked", "Answers", "Noise", "Residuals", "Verdict")
+    return join(
+        [
+            heading,
+            tag("p", _EXPLAINED),
+            _summary(len(flagged), len(pairs)),
+            table("Measurements that do not fit", heads, map(_row, *zip(*flagged, strict=True)),
+                  numbers=(2, 3, 4)) if flagged else None,
+            folded_if_long([_row(*pair) for pair in pairs], "All measurements", heads,
+                           noun="measurement", numbers=(2, 3, 4)),
+            more,
+        ]
+    )  # fmt: skip
+
+
+_EXPLAINED = (
+    "A measurement's residuals are compared with its own noise: the mean squared residual over the "
+    "variance is about 1, or less, where all is well. Far more means that the stated noise is too "
+    "small, that values were mixed up, or that other measurements contradict it."
+)
+
+
+def _summary(flagged: int, compared: int) -> Markup:
+    if flagged:
+        words = f"{flagged} of {compared} contradict their own noise. Do not rely on them unseen."
+        return tag("p", tag("strong", words), class_="note flag")
+    words = "The measurement agrees" if compared == 1 else f"All {compared} measurements agree"
+    return tag("p", tag("strong", f"{words} with the model, within the noise."), class_="note")
+
+
+def _compared(model: Model, measurement: Measurement) -> Misfit | None:
+    """How a measurement fits; none where the model cannot be asked for its table."""
+    try:
+        return misfit_of(model, measurement)
+    except JunctureError:
+        return None
+
+
+def _row(measurement: Measurement, misfit: Misfit | None) -> tuple[str | Markup, ...]:
+    return (
+        ", ".join(measurement.clique) or "all records",
+        _asked(measurement),
+        f"{measurement.n_rows:,}",
+        f"{measurement.noise} {_scales(measurement)}",
+        "" if misfit is None else f"{misfit.ratio:.2f}",
+        _verdict(misfit),
+    )
+
+
+def _asked(measurement: Measurement) -> str:
+    return query_words(measurement.query)
+
+
+def _scales(measurement: Measurement) -> str:
+    low, high = float(measurement.stddev.min()), float(measurement.stddev.max())
+    return f"±{figure(low)}" if low == high else f"±{figure(low)} to {figure(high)}"
+
+
+def _verdict(misfit: Misfit | None) -> str | Markup:
+    if misfit is None:
+        return "could not be compared"
+    if misfit.deviations > _FLAG:
+        return tag("strong", "contradicts its noise", class_="flagged")
+    return "rather large" if misfit.deviations > _LARGE else "fits"

@@ -1,0 +1,95 @@
+"""The section on using and citing a release."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from pathlib import Path
+
+from juncture._util.html import Markup, join, tag
+from juncture.engine.plan_text import readable_bytes
+from juncture.model.model import Model
+from juncture.publish.report.words import figure
+
+_ANY_NAME = "release.jct"
+_CITATION = """@inproceedings{mckenna2019graphical,
+  title     = {Graphical-model based estimation and inference for differential privacy},
+  author    = {McKenna, Ryan and Sheldon, Daniel and Miklau, Gerome},
+  booktitle = {Proceedings of the 36th International Conference on Machine Learning},
+  series    = {Proceedings of Machine Learning Research},
+  volume    = {97},
+  pages     = {4435--4444},
+  year      = {2019}
+}"""
+
+
+def reuse(model: Model, source: Path | None) -> Markup:
+    """How to load it and ask it, what the file is, and what to cite."""
+    name = _ANY_NAME if source is None else source.name
+    return join(
+        [
+            tag(
+                "p",
+                "Everything on this page, and much more, can be asked of the release itself, as "
+                "often as one likes: it costs no privacy.",
+            ),
+            _file(source),
+            tag("h3", "In Python"),
+            _code(python_lines(model, name)),
+            tag("h3", "On the command line"),
+            _code(command_lines(model, name)),
+            tag("h3", "How to cite the method"),
+            _code(_CITATION),
+        ]
+    )
+
+
+def _code(lines: str) -> Markup:
+    return tag("pre", tag("code", lines), tabindex="0")
+
+
+def python_lines(model: Model, name: str) -> str:
+    """Lines that load a release and ask it; they run as they stand."""
+    names = tuple(model.domain)[:2]
+    return "\n".join(
+        [
+            "from juncture import load",
+            "",
+            f"model = load({name!r}).model",
+            f"print(model.project({names!r}))  # estimated counts",
+            f"print(model.sql({_query(model)!r}))",
+            "records = model.sample(1000, rng=0)  # synthetic records, as codes",
+        ]
+    )
+
+
+def command_lines(model: Model, name: str) -> str:
+    """The same on the command line."""
+    file = shlex.quote(name)
+    return "\n".join(
+        [
+            f"juncture query {file} {shlex.quote(_query(model))}",
+            f"juncture sample {file} --records 1000 --out records.csv",
+            f"juncture explore {file}",
+        ]
+    )
+
+
+def _query(model: Model) -> str:
+    first = '"' + next(iter(model.domain)).replace('"', '""') + '"'
+    return f"SELECT {first}, COUNT(*) AS n FROM release GROUP BY {first}"
+
+
+def _file(source: Path | None) -> Markup | None:
+    """The file that this page describes, so that it can be recognised."""
+    if source is None:
+        return None
+    content = source.read_bytes()
+    return tag(
+        "p",
+        "This page describes the file ",
+        tag("strong", source.name),
+        f" of {readable_bytes(len(content))} ({figure(len(content))} bytes), whose SHA-256 is ",
+        tag("code", hashlib.sha256(content).hexdigest()),
+        ".",
+    )

@@ -1,0 +1,62 @@
+"""Tables with captions, folded away where they are long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from juncture._util.html import Child, Markup, tag
+from juncture.publish.report.words import plural
+
+_LONG = 16
+
+
+def table(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Child]],
+    *,
+    numbers: Iterable[int] = (),
+) -> Markup:
+    """A table that scrolls sideways in its own box; `numbers` are the columns set to the right."""
+    content = [tuple(row) for row in rows]
+    right = set(numbers)
+    kinds = ["n" if place in right else _kind(content, place) for place in range(len(heads))]
+    head = [tag("th", h, scope="col", class_=k) for h, k in zip(heads, kinds, strict=True)]
+    body = [_row(row, kinds) for row in content]
+    made = tag(
+        "table",
+        tag("caption", caption),
+        tag("thead", tag("tr", head)),
+        tag("tbody", body),
+    )
+    return tag("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def _kind(rows: Sequence[Sequence[Child]], column: int) -> str | None:
+    """A column of long texts gets room for them."""
+    texts = [row[column] for row in rows]
+    return "t" if any(isinstance(t, str) and len(t) > 28 for t in texts) else None
+
+
+def _row(row: Sequence[Child], kinds: Sequence[str | None]) -> Markup:
+    first = tag("th", row[0], scope="row", class_=kinds[0])
+    rest = [tag("td", c, class_=k) for c, k in zip(row[1:], kinds[1:], strict=True)]
+    return tag("tr", first, rest)
+
+
+def folded(summary: str, *content: Child) -> Markup:
+    """Content behind a line that opens it, by mouse or keyboard."""
+    return tag("details", tag("summary", summary), *content)
+
+
+def folded_if_long(
+    rows: Sequence[Sequence[Child]],
+    caption: str,
+    heads: Sequence[str],
+    *,
+    noun: str,
+    numbers: Iterable[int] = (),
+) -> Markup:
+    """A table, open while it is short."""
+    made = table(caption, heads, rows, numbers=numbers)
+    return made if len(rows) <= _LONG else folded(f"Show all {plural(len(rows), noun)}", made)

@@ -1,0 +1,1 @@
+"""The nouns: domains, tables, queries, measurements, workloads, schemas."""

@@ -1,0 +1,222 @@
+"""What the codes of attributes stand for: values, or intervals of numbers.
+
+Conditions in the user's words become weights on codes. An interval that a condition only partly
+covers counts in proportion, as if the numbers in it were spread evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from numbers import Real
+
+import numpy as np
+
+from juncture.errors import InvalidInput
+from juncture.tables.domain import Domain
+from juncture.tables.layout import Vector
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Special:
+    """The meaning of a code that stands for no value of the domain."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"({self.name})"
+
+
+OUTSIDE = Special("outside")
+Meaning = Value | tuple[float, float] | Special
+
+
+@dataclass(frozen=True)
+class Coding:
+    """The meaning of one attribute's codes, in their order.
+
+    A code stands for a value; for the numbers from a lower end up to (not including) a higher
+    one, written as a pair; for a missing value, as None; or for all values outside the domain.
+    No comparison is true of the last two.
+
+    >>> Coding.of_bins([0, 18, 65, 120]).below(40).round(2)
+    array([1.  , 0.47, 0.  ])
+    """
+
+    meanings: tuple[Meaning, ...]
+
+    def __post_init__(self) -> None:
+        plain = tuple(m.item() if isinstance(m, np.generic) else m for m in self.meanings)
+        object.__setattr__(self, "meanings", plain)
+        if not len(set(plain)) == len(set(self.labels)) == len(plain):
+            raise InvalidInput(
+                "`meanings` must differ from code to code; got some twice. Give each code its own."
+            )
+        for meaning in self.meanings:
+            if isinstance(meaning, tuple) and not (
+                len(meaning) == 2 and -math.inf < meaning[0] < meaning[1] < math.inf
+            ):
+                raise InvalidInput(
+                    f"`meanings` must be values or pairs of a lower and a higher number; "
+                    f"got {meaning!r}. Bound open intervals by the least and the largest number."
+                )
+
+    @classmethod
+    def of_bins(cls, edges: Sequence[float]) -> Coding:
+        """The intervals between edges."""
+        return cls(tuple(zip(map(float, edges[:-1]), map(float, edges[1:]), strict=True)))
+
+    @property
+    def size(self) -> int:
+        """The number of codes."""
+        return len(self.meanings)
+
+    @property
+    def labels(self) -> tuple[Value, ...]:
+        """Each code in words: intervals as '[low, high)'."""
+        return tuple(label_of(meaning) for meaning in self.meanings)
+
+    @property
+    def values(self) -> tuple[Value | tuple[float, float], ...]:
+        """Each code as conditions see it: None where no comparison is true."""
+        return tuple(None if isinstance(m, Special) else m for m in self.meanings)
+
+    @property
+    def numbers(self) -> Vector:
+        """Each code as a number, intervals by their middle; not-a-number where it is none."""
+        low, high = self._ends
+        return 0.5 * (low + high)
+
+    def below(self, number: float, *, inclusive: bool = False) -> Vector:
+        """The share of each code's records that are less than a number."""
+        low, high = self._ends
+        unknown = np.array([value is None for value in self.values])
+        if np.isnan(low[~unknown]).any():
+            raise InvalidInput(
+                f"`values` must be numbers to be compared by size; got {self.labels[0]!r} and "
+                "others. Compare with = or IN instead."
+            )
+        point = np.where(low <= number if inclusive else low < number, 1.0, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = np.clip((number - low) / (high - low), 0.0, 1.0)
+        return np.where(np.isnan(low), 0.0, np.where(low == high, point, part))
+
+    def matching(self, value: object) -> Vector:
+        """One at each code that a value names: itself, a label, an interval or a number in one."""
+        plain = value.item() if isinstance(value, np.generic) else value
+        found = np.array([float(_names(meaning, plain)) for meaning in self.meanings])
+        if not found.any():
+            return self.equal(plain)  # type: ignore[arg-type]
+        return found
+
+    def equal(self, value: Value) -> Vector:
+        """One at the code of a value; refuses values that no code stands for alone."""
+        found = np.array([float(_same(meaning, value)) for meaning in self.values])
+        if not found.any():
+            inside = any(isinstance(m, tuple) for m in self.meanings) and isinstance(value, Real)
+            hint = (
+                "Numbers here come in intervals: ask for a range."
+                if inside
+                else f"The values are {_listed(self.labels)}."
+            )
+            raise InvalidInput(f"`value` must be one that a code stands for; got {value!r}. {hint}")
+        return found
+
+    @property
+    def _ends(self) -> tuple[Vector, Vector]:
+        """Lower and higher end of each code; the same for a single number."""
+        pairs = [m if isinstance(m, tuple) else (m, m) for m in self.values]
+        ends = [[_number(low), _number(high)] for low, high in pairs]
+        return np.array(ends).reshape(-1, 2)[:, 0], np.array(ends).reshape(-1, 2)[:, 1]
+
+
+def label_of(meaning: Meaning) -> Value:
+    """A meaning in words; values stand for themselves."""
+    if isinstance(meaning, tuple):
+        return f"[{_short(meaning[0])}, {_short(meaning[1])})"
+    return str(meaning) if isinstance(meaning, Special) else meaning
+
+
+def _short(number: float) -> str:
+    """As short as can be without standing for another number too."""
+    return f"{number:g}" if float(f"{number:g}") == number else repr(number)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, Real) else math.nan
+
+
+def _same(meaning: object, value: Value) -> bool:
+    if isinstance(meaning, bool) or isinstance(value, bool):
+        return meaning is value
+    return not isinstance(meaning, tuple) and meaning is not None and meaning == value
+
+
+def _names(meaning: Meaning, value: object) -> bool:
+    if isinstance(meaning, tuple):
+        inside = isinstance(value, Real) and meaning[0] <= float(value) < meaning[1]
+        return inside or value in (meaning, label_of(meaning))
+    if meaning is None or isinstance(meaning, Special):
+        return value is meaning or value == meaning
+    return _same(meaning, value)  # type: ignore[arg-type]
+
+
+def _listed(labels: Sequence[Value], most: int = 12) -> str:
+    shown = ", ".join(map(repr, labels[:most]))
+    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
+
+
+@dataclass(frozen=True, eq=False)
+class Codebook:
+    """The coding of some attributes; the codes of all others stand for themselves."""
+
+    codings: Mapping[str, Coding]
+    domain: Domain = field(default_factory=Domain)
+
+    def checked(self, domain: Domain) -> Codebook:
+        """The codebook itself, if it fits the domain."""
+        for name, coding in self.codings.items():
+            if coding.size != domain[name]:
+                raise InvalidInput(
+                    f"`codebook` must have {domain[name]} meanings for {name!r}; got "
+                    f"{coding.size}. Give one for each code."
+                )
+        return Codebook(self.codings, domain)
+
+    def __getitem__(self, attribute: str) -> Coding:
+        if attribute not in self.codings:
+            return _plain_coding(self.domain[attribute])
+        return self.codings[attribute]
+
+    def numbers(self, attribute: str) -> Vector:
+        """The numbers that an attribute's codes stand for."""
+        numbers = self[attribute].numbers
+        if np.isnan(numbers).any():
+            raise InvalidInput(
+                f"`attribute` must have numbers for values; got {attribute!r}, whose values are "
+                f"{_listed(self[attribute].labels)}. Give `values`."
+            )
+        return numbers
+
+    @classmethod
+    def plain(cls, domain: Domain) -> Codebook:
+        """Every code stands for itself."""
+        return cls({}).checked(domain)
+
+
+@lru_cache(maxsize=256)
+def _plain_coding(size: int) -> Coding:
+    """Codes that stand for themselves."""
+    return Coding(tuple(range(size)))
+
+
+def values_in(given: object, coding: Coding) -> Iterable[object]:
+    """The values of evidence: several if it is a collection, else itself alone."""
+    interval = isinstance(given, tuple) and given in coding.meanings
+    if interval or isinstance(given, str) or not isinstance(given, Iterable):
+        return (given,)
+    return (given[()],) if isinstance(given, np.ndarray) and given.ndim == 0 else given

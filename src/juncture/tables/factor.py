@@ -1,0 +1,205 @@
+"""Named-axis arrays: a table of numbers over a domain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from juncture._util.notebook import table_html
+from juncture.errors import InvalidInput
+from juncture.tables.domain import Domain
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True, init=False)
+class Factor:
+    """A table of real numbers with one named axis per attribute.
+
+    Arithmetic matches axes by name: the result lies over the merged domain. Entries are
+    finite or minus infinity (the logarithm of a structural zero); not-a-number and plus
+    infinity are refused, also where arithmetic would produce them. The values are not copied:
+    an array handed in belongs to the factor from then on.
+
+    >>> domain = Domain({"age": 3, "sex": 2})
+    >>> counts = Factor(domain, [[1, 2], [3, 4], [5, 6]])
+    >>> counts.project(("sex",)).values
+    array([ 9., 12.])
+    >>> (3 - counts.sum(("age",))).values
+    array([-6., -9.])
+    """
+
+    domain: Domain
+    values: Values
+
+    # Makes NumPy's own scalars and arrays hand over to the reflected operators below.
+    __array_ufunc__: ClassVar[None] = None
+
+    def __init__(self, domain: Domain, values: ArrayLike) -> None:
+        array = np.asarray(values, dtype=np.float64)
+        if array.shape != domain.shape:
+            raise InvalidInput(
+                f"`values` must have the domain's shape {domain.shape}; got {array.shape}. "
+                "Put the axes in the order of the domain's attributes."
+            )
+        if not (array < math.inf).all():
+            raise InvalidInput(
+                "`values` must be finite or minus infinity; got not-a-number or plus infinity. "
+                "Look for a division by zero or a missing value in what produced them."
+            )
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "values", array)
+
+    @classmethod
+    def of_finite(cls, domain: Domain, values: Values) -> Factor:
+        """A factor of an array that is known to fit and to be finite: no check is made."""
+        factor = object.__new__(cls)
+        object.__setattr__(factor, "domain", domain)
+        object.__setattr__(factor, "values", values)
+        return factor
+
+    @classmethod
+    def full(cls, domain: Domain, value: float) -> Factor:
+        """The factor with the same value in every cell."""
+        return cls(domain, np.full(domain.shape, value, dtype=np.float64))
+
+    @classmethod
+    def random(cls, domain: Domain, rng: np.random.Generator) -> Factor:
+        """Independent standard normal entries."""
+        return cls(domain, rng.standard_normal(domain.shape))
+
+    def __add__(self, other: Factor | float) -> Factor:
+        return self._combine(other, np.add)
+
+    def __radd__(self, other: float) -> Factor:
+        return self._combine(other, np.add)
+
+    def __sub__(self, other: Factor | float) -> Factor:
+        return self._combine(other, np.subtract)
+
+    def __rsub__(self, other: float) -> Factor:
+        return self._combine(other, _flipped_subtract)
+
+    def __mul__(self, other: Factor | float) -> Factor:
+        return self._combine(other, np.multiply)
+
+    def __rmul__(self, other: float) -> Factor:
+        return self._combine(other, np.multiply)
+
+    def __truediv__(self, other: Factor | float) -> Factor:
+        return self._combine(other, np.divide)
+
+    def __rtruediv__(self, other: float) -> Factor:
+        return self._combine(other, _flipped_divide)
+
+    def __neg__(self) -> Factor:
+        return Factor(self.domain, -self.values)
+
+    def exp(self) -> Factor:
+        """The exponential of every entry."""
+        with np.errstate(over="ignore"):
+            return Factor(self.domain, np.exp(self.values))
+
+    def log(self) -> Factor:
+        """The natural logarithm of every entry; zero becomes minus infinity."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return Factor(self.domain, np.log(self.values))
+
+    def sum(self, attributes: Iterable[str] | None = None) -> Factor:
+        """Sum out these attributes (all when none are given)."""
+        return self._reduce(attributes, np.sum)
+
+    def max(self, attributes: Iterable[str] | None = None) -> Factor:
+        """Maximise out these attributes (all when none are given)."""
+        return self._reduce(attributes, np.max)
+
+    def logsumexp(self, attributes: Iterable[str] | None = None) -> Factor:
+        """The logarithm of the sum of exponentials over these attributes, without overflow."""
+        return self._reduce(attributes, _logsumexp)
+
+    def project(self, attributes: Iterable[str]) -> Factor:
+        """Sum onto these attributes, in the order given."""
+        kept = self.domain.project(attributes)
+        return self.sum([name for name in self.domain if name not in kept]).transpose(kept)
+
+    def transpose(self, attributes: Iterable[str]) -> Factor:
+        """The same table with its axes in the order given."""
+        target = self.domain.project(attributes)
+        if len(target) != len(self.domain):
+            raise InvalidInput(
+                f"`attributes` must be all of {self.domain.attributes}; got {target.attributes}. "
+                "Use project() to sum some of them out."
+            )
+        axes = [self.domain.positions[name] for name in target]
+        return Factor(target, self.values.transpose(axes))
+
+    def expand(self, domain: Domain) -> Factor:
+        """The table over a larger domain, constant along the new attributes (a view)."""
+        if set(domain.merge(self.domain)) != set(domain):
+            raise InvalidInput(
+                f"`domain` must hold all of {self.domain.attributes}; got {domain.attributes}. "
+                "Use project() to sum some of them out."
+            )
+        return Factor(domain, np.broadcast_to(_aligned(self, domain), domain.shape))
+
+    def __float__(self) -> float:
+        if self.domain:
+            raise InvalidInput(
+                f"`factor` must have no attributes to become a number; got one over "
+                f"{self.domain.attributes}. Sum or maximise them out first."
+            )
+        return float(self.values)
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{name}: {size}" for name, size in self.domain.items())
+        return f"Factor({{{axes}}}, {np.array2string(self.values, threshold=20)})"
+
+    def _repr_html_(self) -> str:
+        return table_html(self.domain.attributes, self.values)
+
+    def _combine(self, other: Factor | float, operation: Callable[..., Values]) -> Factor:
+        if not isinstance(other, Factor | Real):
+            kind = type(other).__name__
+            raise InvalidInput(
+                f"`other` must be a factor or a number; got a value of type {kind}. "
+                "Wrap an array as Factor(domain, array)."
+            )
+        right = other if isinstance(other, Factor) else Factor.full(Domain(), float(other))
+        domain = self.domain.merge(right.domain)
+        with np.errstate(all="ignore"):
+            values = operation(_aligned(self, domain), _aligned(right, domain))
+        return Factor(domain, values)
+
+    def _reduce(self, attributes: Iterable[str] | None, operation: Callable[..., Values]) -> Factor:
+        dropped = self.domain.canonical(self.domain if attributes is None else attributes)
+        axes = tuple(self.domain.positions[name] for name in dropped)
+        return Factor(self.domain.without(dropped), operation(self.values, axis=axes))
+
+
+def _flipped_subtract(left: Values, right: Values) -> Values:
+    return np.subtract(right, left)
+
+
+def _flipped_divide(left: Values, right: Values) -> Values:
+    return np.divide(right, left)
+
+
+def _aligned(factor: Factor, domain: Domain) -> Values:
+    """The factor's values with one axis per attribute of the domain, of length 1 where absent."""
+    ordered = sorted(factor.domain, key=domain.positions.__getitem__)
+    values = factor.values.transpose([factor.domain.positions[name] for name in ordered])
+    return values.reshape([domain[name] if name in factor.domain else 1 for name in domain])
+
+
+def _logsumexp(values: Values, axis: tuple[int, ...]) -> Values:
+    peak = np.max(values, axis=axis, keepdims=True)
+    shift = np.where(np.isneginf(peak), 0.0, peak)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.sum(np.exp(values - shift), axis=axis))
+    return np.asarray(total + np.squeeze(shift, axis=axis))

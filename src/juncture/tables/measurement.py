@@ -1,0 +1,109 @@
+"""What a mechanism has released: noisy answers to a query on the table of a clique."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from juncture.errors import InvalidInput
+from juncture.tables.domain import Clique, Domain, names_of
+from juncture.tables.queries.blocks import Identity
+from juncture.tables.queries.products import Operator, Query, bind
+
+Array = NDArray[np.float64]
+
+
+class Noise(StrEnum):
+    """The kind of noise that was added."""
+
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Measurement:
+    """Noisy answers to a query on a clique.
+
+    The clique may be written in any order of its attributes; the query acts on a table with its
+    axes in that order, and by default gives every cell. `stddev` is the standard deviation of
+    the noise, one for all answers or one for each; a Laplace scale b has standard deviation
+    b times the square root of 2.
+
+    >>> Measurement(("sex",), [3.1, 5.9], stddev=1.0).n_rows
+    2
+    """
+
+    clique: Clique
+    values: Array
+    stddev: Array
+    query: Query
+    noise: Noise
+
+    def __init__(
+        self,
+        clique: Iterable[str],
+        values: ArrayLike,
+        *,
+        stddev: ArrayLike,
+        query: Query | None = None,
+        noise: str = Noise.GAUSSIAN,
+    ) -> None:
+        answers = np.asarray(values, dtype=np.float64).reshape(-1)
+        object.__setattr__(self, "clique", names_of(clique))
+        object.__setattr__(self, "values", _finite(answers))
+        object.__setattr__(self, "stddev", _positive(stddev, len(answers)))
+        object.__setattr__(self, "query", Identity() if query is None else query)
+        object.__setattr__(self, "noise", _kind(noise))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of answers."""
+        return len(self.values)
+
+    def operator(self, domain: Domain) -> Operator:
+        """The query on this clique of the domain; refuses a clique or values that do not fit."""
+        domain.canonical(self.clique)
+        operator = bind(self.query, domain.project(self.clique))
+        if operator.n_rows != self.n_rows:
+            raise InvalidInput(
+                f"`values` must have {operator.n_rows} entries, one for each answer of the query "
+                f"on {self.clique}; got {self.n_rows}. Check the order and the sizes."
+            )
+        return operator
+
+
+def _finite(values: Array) -> Array:
+    if not np.isfinite(values).all():
+        raise InvalidInput(
+            "`values` must be finite; got not-a-number or infinity. "
+            "Leave out the answers that are missing, with their rows of the query."
+        )
+    return values
+
+
+def _positive(stddev: ArrayLike, n_rows: int) -> Array:
+    scales = np.asarray(stddev, dtype=np.float64)
+    if scales.shape not in ((), (n_rows,)):
+        raise InvalidInput(
+            f"`stddev` must be one number or {n_rows}, one for each value; got shape "
+            f"{scales.shape}. Give the standard deviation of the noise."
+        )
+    if not (np.isfinite(scales).all() and (scales > 0).all()):
+        raise InvalidInput(
+            f"`stddev` must be positive and finite; got {scales.min()}. "
+            "Give an exact answer a small standard deviation instead of none."
+        )
+    return scales
+
+
+def _kind(noise: str) -> Noise:
+    try:
+        return Noise(noise)
+    except ValueError:
+        raise InvalidInput(
+            f"`noise` must be one of {', '.join(Noise)}; got {noise!r}. Name the kind used."
+        ) from None

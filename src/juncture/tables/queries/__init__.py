@@ -1,0 +1,1 @@
+"""Linear queries: blocks on one attribute, products of them on several."""

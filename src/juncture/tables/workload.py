@@ -1,0 +1,127 @@
+"""What a mechanism is asked to answer well: queries on cliques, and how far answers are off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from juncture.errors import InvalidInput
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
+from juncture.tables.queries.blocks import Block, Identity, Prefix
+from juncture.tables.queries.products import Kron, Operator, bind
+
+# Attributes of these sizes hold binned numbers in the paper's data sets, and get prefix queries.
+_PAPER_SIZES = (100, 101)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One part of a workload: a clique, and a block for each of its attributes."""
+
+    clique: Clique
+    blocks: tuple[Block, ...]
+
+    @property
+    def query(self) -> Kron:
+        """The blocks as a query."""
+        return Kron(dict(zip(self.clique, self.blocks, strict=True)))
+
+    def operator(self, domain: Domain) -> Operator:
+        """The query on the clique's tables."""
+        return bind(self.query, domain.project(self.clique))
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Tasks over a domain, all of the same weight."""
+
+    domain: Domain
+    tasks: tuple[Task, ...]
+
+    def __post_init__(self) -> None:
+        for task in self.tasks:
+            task.operator(self.domain)
+
+    @classmethod
+    def of_marginals(cls, domain: Domain, cliques: Iterable[Iterable[str]]) -> Workload:
+        """Every count of some cliques."""
+        named = [tuple(domain.project(clique)) for clique in cliques]
+        return cls(domain, tuple(Task(c, (Identity(),) * len(c)) for c in named))
+
+    @classmethod
+    def all_marginals(cls, domain: Domain, k: int) -> Workload:
+        """Every count of every k attributes."""
+        return cls.of_marginals(domain, combinations(domain, k))
+
+    @classmethod
+    def random_marginals(
+        cls, domain: Domain, n: int, k: int, *, seed: int, most_cells: int | None = None
+    ) -> Workload:
+        """Some sets of k attributes at random, of no more than so many cells each."""
+        return cls.of_marginals(domain, _chosen(domain, n, k, seed, most_cells))
+
+    @classmethod
+    def of_the_paper(cls, domain: Domain, n_records: int) -> Workload:
+        """The paper's: 15 triples with no more cells than records, prefixes on binned numbers."""
+        tasks = []
+        for clique in _chosen(domain, 15, 3, 0, n_records):
+            binned = (domain[name] in _PAPER_SIZES for name in clique)
+            tasks.append(Task(clique, tuple(Prefix() if b else Identity() for b in binned)))
+        return cls(domain, tuple(tasks))
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques of all tasks."""
+        return tuple(task.clique for task in self.tasks)
+
+    @property
+    def n_queries(self) -> int:
+        """The number of answers to all tasks."""
+        return sum(task.operator(self.domain).n_rows for task in self.tasks)
+
+    def answers(self, project: Callable[[Clique], Factor]) -> list[Vector]:
+        """The answers to every task, from something that knows marginals."""
+        return [
+            task.operator(self.domain).apply(project(task.clique).values) for task in self.tasks
+        ]
+
+
+def refuse_other_domain(domain: Domain, workload: Workload) -> None:
+    """A workload must be about the table that it is asked of."""
+    if workload.domain != domain:
+        raise InvalidInput(
+            "`workload` must be over the curator's domain; got one over another. Build it from "
+            "curator.domain."
+        )
+
+
+def workload_error(truth: Sequence[Vector], answers: Sequence[Vector]) -> float:
+    """The paper's measure: over all tasks, the mean of half the relative L1 distance."""
+    if len(truth) != len(answers) or not truth:
+        raise InvalidInput(
+            f"`answers` must be one vector for each of the {len(truth)} tasks, at least one; got "
+            f"{len(answers)}. Answer every task."
+        )
+    pairs = zip(truth, answers, strict=True)
+    return float(np.mean([np.abs(t - a).sum() / (2.0 * np.abs(t).sum()) for t, a in pairs]))
+
+
+def _chosen(domain: Domain, n: int, k: int, seed: int, most_cells: int | None) -> list[Clique]:
+    """The same sets of attributes for the same seed, whatever machine draws them."""
+    fitting = [
+        clique
+        for clique in combinations(domain, k)
+        if most_cells is None or domain.size_of(clique) <= most_cells
+    ]
+    if len(fitting) < n:
+        raise InvalidInput(
+            f"`n` must be at most the {len(fitting)} sets of {k} attributes that are small enough; "
+            f"got {n}. Ask for fewer, or allow more cells."
+        )
+    places = np.random.RandomState(seed).choice(len(fitting), n, replace=False)
+    return [fitting[place] for place in places]

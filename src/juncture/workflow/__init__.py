@@ -1,0 +1,1 @@
+"""Whole paths from a private table to a release."""
