@@ -28,7 +28,7 @@ from fit_problems import chain as chain_fit
 
 from juncture import Codebook, Coding, Domain, Measurement, Plan, estimate
 from juncture.private.samples import adult_codes, adult_domain
-from juncture.private.sources.source import Memory
+from juncture.private.sources.source import CodedTable
 
 HERE = Path(__file__).parent
 Report = dict[str, Any]
@@ -465,7 +465,7 @@ def compare_counting(folder: Path, options: argparse.Namespace) -> None:
     sizes, codes = adult_domain(), adult_codes().astype(np.int64)
     columns = dict(zip(sizes, codes.T, strict=True))
     pairs, seconds = list(combinations(sizes, 2)), []
-    source = Memory(Domain(sizes), columns)
+    source = CodedTable(Domain(sizes), columns)
     for _ in range(2 * options.repeats + 1):
         began = time.perf_counter()
         source.exact_counts(pairs)

@@ -27,7 +27,7 @@ class UntilGoal:
         """The solver's points up to the first that reaches the goal."""
         for iterate in Accelerated().iterates(problem, potentials):
             yield iterate
-            if iterate.point.loss <= self.goal:
+            if iterate.candidate.loss <= self.goal:
                 return
 
 

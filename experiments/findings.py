@@ -88,7 +88,7 @@ def rounds_words(rows: list[Row]) -> str:
     sizes = {"titanic": 1304, "adult": 48842, "loans": 42535, "stroke": 19434}
     for data in dict.fromkeys(row["data"] for row in rows):
         if data in sizes:
-            allowed = DualQuery(epsilon=1.0, delta=0.001).rounds(sizes[data])
+            allowed = DualQuery(epsilon=1.0, delta=0.001).count_rounds(sizes[data])
             lines.append(f"{data} {THEOREM_ROUNDS[data]} and {allowed}")
     if not lines:
         return ""

@@ -41,8 +41,8 @@ EPSILON, DELTA = 1.0, 0.001
 RHO = rho_of_epsilon(EPSILON, DELTA)
 # Of dense tables: the paper's runs ended at 2 GB, or at their time limit. The factored form, which
 # makes many, takes minutes for a round with larger ones than here.
-FULL: dict[str, Any] = {"update": Update.FULL, "most_table_bytes": 2_000_000_000}
-FACTORED: dict[str, Any] = {"update": Update.FACTORED, "most_table_bytes": 200_000_000}
+FULL: dict[str, Any] = {"update": Update.FULL, "max_table_bytes": 2_000_000_000}
+FACTORED: dict[str, Any] = {"update": Update.FACTORED, "max_table_bytes": 200_000_000}
 LOCAL, MODEL, QUERY = Estimation.LOCAL, Estimation.MODEL, Selection.QUERY
 
 Trial = Callable[[DataSet, int], float]
@@ -112,7 +112,7 @@ def _theorem_dual_query(estimation: Estimation) -> Trial:
     budget = Budget(epsilon=EPSILON, delta=DELTA)
     made = DualQuery(epsilon=EPSILON, delta=DELTA, estimation=estimation)
     return lambda data, seed: _running(
-        replace(made, most_rounds=recorded.THEOREM_ROUNDS[data.name]), budget
+        replace(made, max_rounds=recorded.THEOREM_ROUNDS[data.name]), budget
     )(data, seed)
 
 

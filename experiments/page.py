@@ -13,7 +13,7 @@ from plots import draw_all
 from store import Row, Store
 from summary import medians, of, spread, table, values
 
-from juncture._util.atomic_file import replacing
+from juncture._util.atomic_file import atomic_write
 
 MECHANISMS = ("PrivBayes", "DualQuery", "MWEM", "HDMM")
 COMMAND = "make reproduce DATA=FOLDER"
@@ -48,7 +48,7 @@ def write_page(out: Path) -> Path:
     if results["grid"]:
         sections += [_beyond(results["grid"]), _cost(results["grid"])]
     target = out / "RESULTS.md"
-    with replacing(target) as part:
+    with atomic_write(target) as part:
         part.write(("\n\n".join(s.strip() for s in sections) + "\n").encode())
     return target
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from juncture.private.samples import adult_codes, adult_domain
-from juncture.private.sources.source import Memory
+from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
@@ -35,7 +35,7 @@ class DataSet:
     """A table in memory, with the paper's workload on it."""
 
     name: str
-    source: Memory
+    source: CodedTable
     workload: Workload
 
     @property
@@ -67,7 +67,7 @@ def load(name: str, folder: Path | None) -> DataSet:
         tasks = load("adult", folder).workload.tasks
         return DataSet(name, _memory(whole, adult_codes()), Workload(whole, tasks))
     domain, codes = _table(name, folder)
-    return DataSet(name, _memory(domain, codes), Workload.of_the_paper(domain, len(codes)))
+    return DataSet(name, _memory(domain, codes), Workload.paper_triples(domain, len(codes)))
 
 
 def available(folder: Path | None) -> tuple[str, ...]:
@@ -75,8 +75,8 @@ def available(folder: Path | None) -> tuple[str, ...]:
     return NAMES if folder else ("adult",)
 
 
-def _memory(domain: Domain, codes: NDArray[np.integer]) -> Memory:
-    return Memory(domain, dict(zip(domain, codes.astype(np.int64).T, strict=True)))
+def _memory(domain: Domain, codes: NDArray[np.integer]) -> CodedTable:
+    return CodedTable(domain, dict(zip(domain, codes.astype(np.int64).T, strict=True)))
 
 
 def _table(name: str, folder: Path | None) -> tuple[Domain, NDArray[np.integer]]:

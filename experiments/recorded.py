@@ -42,7 +42,7 @@ def dual_query(estimation: Estimation, data: str) -> DualQuery:
     """Ties to first values, and the recorded number of rounds."""
     return DualQuery(
         epsilon=1.0, delta=0.001, estimation=estimation, random_ties=False,
-        most_rounds=RECORDED_ROUNDS[data],
+        max_rounds=RECORDED_ROUNDS[data],
     )  # fmt: skip
 
 
@@ -54,9 +54,9 @@ class RecordedMWEM(MWEM):
     measured_fraction: float = 1 / 3
     selection: Selection = Selection.QUERY
 
-    def _chosen(self, curator: Any, workload: Workload, *rest: Any) -> tuple[Clique, Kron | None]:  # noqa: ANN401
+    def _choose(self, curator: Any, workload: Workload, *rest: Any) -> tuple[Clique, Kron | None]:  # noqa: ANN401
         cells = Workload.of_marginals(workload.domain, workload.cliques)
-        clique, query = super()._chosen(curator, cells, *rest)
+        clique, query = super()._choose(curator, cells, *rest)
         assert query is not None
         task = next(task for task in workload.tasks if task.clique == clique)
         blocks = dict(zip(task.clique, task.blocks, strict=True))

@@ -78,7 +78,7 @@ def _seconds(work: Callable[[int], None], steps: int) -> float:
 def _ours(domain: Domain, measured: list[Measurement]) -> Callable[[int], None]:
     def work(steps: int) -> None:
         estimate(
-            domain, measured, total=float(N_RECORDS), solver=DualAveraging(calls_between=10**9),
+            domain, measured, total=float(N_RECORDS), solver=DualAveraging(report_every=10**9),
             max_steps=steps, tolerance=0.0,
         )  # fmt: skip
 

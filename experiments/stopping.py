@@ -13,7 +13,7 @@ from paper_data import load
 from trial import HDMM_SEEDS, fitted, recorded_measurements, to_the_end
 
 from juncture.fit.solvers.dual_averaging import DualAveraging
-from juncture.fit.solvers.stop_at_noise import StopAtNoise
+from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.mechanisms.hdmm import HDMM
 from juncture.tables.workload import workload_error
 
@@ -30,13 +30,13 @@ def cells(context: Context) -> list[Cell]:
 def run(cell: Cell, context: Context) -> Rows:
     """All trials of one way."""
     data = load(cell["data"], context.folder)
-    strategy = HDMM(epsilon=1.0).strategy(data.workload)
+    strategy = HDMM(epsilon=1.0).build_strategy(data.workload)
     rows: Rows = []
     for seed in HDMM_SEEDS[: context.n_trials]:
         measured = recorded_measurements(data, seed, strategy=strategy)
         began = time.perf_counter()
         if cell["way"] == RULE:
-            fit = fitted(data, measured, StopAtNoise())
+            fit = fitted(data, measured, EarlyStopping())
         elif cell["way"] == PAPER:
             fit = fitted(data, measured, DualAveraging(), max_steps=10_000, tolerance=1e-12)
         else:

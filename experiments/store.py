@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from juncture._util.atomic_file import replacing
+from juncture._util.atomic_file import atomic_write
 
 Row = dict[str, str]
 
@@ -50,7 +50,7 @@ class Store:
         writer.writeheader()
         writer.writerows(self.rows)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(self.path) as part:
+        with atomic_write(self.path) as part:
             part.write(buffer.getvalue().encode())
 
 

@@ -9,7 +9,7 @@ from context import Cell, Context, Experiment, Rows
 from paper_data import DataSet, load
 from trial import HDMM_SEEDS, fitted, recorded_measurements, to_the_end
 
-from juncture.fit.solvers.stop_at_noise import StopAtNoise
+from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.mechanisms.hdmm import HDMM
 from juncture.mechanisms.least_squares import local_least_squares
 from juncture.tables.domain import Clique
@@ -41,7 +41,7 @@ def cells(context: Context) -> list[Cell]:
 def run(cell: Cell, context: Context) -> Rows:
     """All trials at one budget."""
     data, epsilon = load(cell["data"], context.folder), cell["epsilon"]
-    strategy = HDMM(epsilon=epsilon).strategy(data.workload)
+    strategy = HDMM(epsilon=epsilon).build_strategy(data.workload)
     rows: Rows = []
     n_trials = 1 if cell["form"] == AS_RECORDED else min(TRIALS, context.n_trials)
     for seed in HDMM_SEEDS[:n_trials]:
@@ -63,7 +63,7 @@ def _estimated(form: str, data: DataSet, measured: list[Measurement]) -> Callabl
         tables = local_least_squares(data.domain, measured)
         return lambda clique: tables[data.domain.canonical(clique)].transpose(clique)
     if form == "model":
-        return fitted(data, measured, StopAtNoise()).model.project
+        return fitted(data, measured, EarlyStopping()).model.project
     if form == AS_RECORDED:
         return averaged_marginals(data, measured, RECORDED_STEPS)
     return to_the_end(data, measured).model.project

@@ -49,12 +49,12 @@ def recorded_measurements(
     data: DataSet, seed: int, epsilon: float = 1.0, strategy: Strategy | None = None
 ) -> list[Measurement]:
     """HDMM's measurements with the noise of the 2019 driver: one stream, block after block."""
-    chosen = strategy or HDMM(epsilon=epsilon).strategy(data.workload)
+    chosen = strategy or HDMM(epsilon=epsilon).build_strategy(data.workload)
     rng, found = np.random.RandomState(seed), []
-    cliques = [part.clique for part in chosen.parts]
-    for part, table in zip(chosen.parts, data.source.exact_counts(cliques), strict=True):
+    cliques = [part.clique for part in chosen.queries]
+    for part, table in zip(chosen.queries, data.source.exact_counts(cliques), strict=True):
         operator = bind(part.query or Identity(), data.domain.project(part.clique))
-        scale = 2.0 * len(chosen.parts) / epsilon
+        scale = 2.0 * len(chosen.queries) / epsilon
         noisy = operator.apply(table.values) + rng.laplace(0.0, scale, operator.n_rows)
         found.append(
             Measurement(

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from numpy.typing import NDArray
 
 from juncture import Codebook, Coding, Domain, Factor, Model, Release
-from juncture.publish.explorer.server import listening_on
+from juncture.publish.explorer.server import open_socket
 from juncture.tables.codebook import OUTSIDE
 
 TOKEN = "open-sesame"
@@ -62,7 +62,7 @@ def running(app: FastAPI) -> Iterator[str]:
     """The address of a server that runs in a thread, and is shut down at the end."""
     config = uvicorn.Config(app, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
-    with listening_on("127.0.0.1", 0) as listening:
+    with open_socket("127.0.0.1", 0) as listening:
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

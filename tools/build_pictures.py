@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from scipy.optimize import root
 
 from juncture._util.html import Markup, join, tag
-from juncture.publish.report.palette import DARK, LIGHT, variables
+from juncture.publish.report.palette import DARK, LIGHT, css_variables
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 _STYLE = f"""
-svg{{{variables(LIGHT)}font:15px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}}
-@media(prefers-color-scheme:dark){{svg{{{variables(DARK)}}}}}
+svg{{{css_variables(LIGHT)}font:15px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}}
+@media(prefers-color-scheme:dark){{svg{{{css_variables(DARK)}}}}}
 text{{fill:var(--ink)}}.quiet{{fill:var(--quiet)}}.small{{font-size:13px}}
 .accent{{fill:var(--accent)}}.flag{{fill:var(--flag)}}.bold{{font-weight:600}}
 .middle{{text-anchor:middle}}.end{{text-anchor:end}}

@@ -32,15 +32,15 @@ docstring of each name, which also proves what a mechanism costs, is shown by `h
 GROUPS = {
     "Domains and tables": ("Domain", "Factor", "Layout", "Codebook", "Coding"),
     "Queries": (
-        "Identity", "Total", "Point", "Subset", "Range", "Prefix", "AllRanges", "Buckets", "Mean",
-        "Moments", "Matrix", "Kron", "Stack", "Scaled",
+        "Identity", "Total", "Point", "Subset", "Range", "Prefix", "AllRanges", "Buckets",
+        "WeightedSum", "Moments", "Matrix", "Kron", "Stack", "Scaled",
     ),
     "From measurements to a model": ("Measurement", "estimate", "Estimate", "Status", "Model"),
     "Releases": ("Release", "load"),
     "Schemas": ("Schema", "read_schema", "Categorical", "Boolean", "Integer", "Number", "Date"),
     "Solvers": (
-        "Accelerated", "StopAtNoise", "Smoothed", "Proximal", "Relay", "MirrorDescent",
-        "DualAveraging", "InteriorGradient", "Direct",
+        "Accelerated", "EarlyStopping", "Smoothed", "Proximal", "Sequential", "MirrorDescent",
+        "DualAveraging", "InteriorGradient", "LBFGS",
     ),
     "The engine": ("Plan", "Propagation"),
     "Errors": (

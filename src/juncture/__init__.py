@@ -22,14 +22,14 @@ if _typing.TYPE_CHECKING:
     )
     from juncture.fit.estimation import Estimate, Status, estimate
     from juncture.fit.solvers.accelerated import Accelerated
-    from juncture.fit.solvers.direct import Direct
     from juncture.fit.solvers.dual_averaging import DualAveraging
+    from juncture.fit.solvers.early_stopping import EarlyStopping
     from juncture.fit.solvers.interior_gradient import InteriorGradient
+    from juncture.fit.solvers.lbfgs import LBFGS
     from juncture.fit.solvers.mirror_descent import MirrorDescent
     from juncture.fit.solvers.proximal import Proximal
-    from juncture.fit.solvers.relay import Relay
+    from juncture.fit.solvers.sequential import Sequential
     from juncture.fit.solvers.smoothed import Smoothed
-    from juncture.fit.solvers.stop_at_noise import StopAtNoise
     from juncture.model.model import Model
     from juncture.publish.release import Release, load
     from juncture.tables.codebook import Codebook, Coding
@@ -42,19 +42,20 @@ if _typing.TYPE_CHECKING:
         Buckets,
         Identity,
         Matrix,
-        Mean,
         Moments,
         Point,
         Prefix,
         Range,
         Subset,
         Total,
+        WeightedSum,
     )
     from juncture.tables.queries.products import Kron, Scaled, Stack
     from juncture.tables.schema import Boolean, Categorical, Date, Integer, Number, Schema
     from juncture.tables.schema_toml import read_schema
 
 __all__ = [
+    "LBFGS",
     "Accelerated",
     "AllRanges",
     "Boolean",
@@ -64,9 +65,9 @@ __all__ = [
     "Codebook",
     "Coding",
     "Date",
-    "Direct",
     "Domain",
     "DualAveraging",
+    "EarlyStopping",
     "Estimate",
     "Factor",
     "Identity",
@@ -78,7 +79,6 @@ __all__ = [
     "Kron",
     "Layout",
     "Matrix",
-    "Mean",
     "Measurement",
     "MirrorDescent",
     "Model",
@@ -92,18 +92,18 @@ __all__ = [
     "Propagation",
     "Proximal",
     "Range",
-    "Relay",
     "Release",
     "Scaled",
     "Schema",
+    "Sequential",
     "Smoothed",
     "Stack",
     "Status",
-    "StopAtNoise",
     "Subset",
     "Total",
     "UnknownAttribute",
     "UnreadableFile",
+    "WeightedSum",
     "estimate",
     "load",
     "read_schema",
@@ -119,7 +119,7 @@ _HOMES = {
     "Codebook": "tables.codebook",
     "Coding": "tables.codebook",
     "Date": "tables.schema",
-    "Direct": "fit.solvers.direct",
+    "LBFGS": "fit.solvers.lbfgs",
     "Domain": "tables.domain",
     "DualAveraging": "fit.solvers.dual_averaging",
     "Estimate": "fit.estimation",
@@ -133,7 +133,7 @@ _HOMES = {
     "Kron": "tables.queries.products",
     "Layout": "tables.layout",
     "Matrix": "tables.queries.blocks",
-    "Mean": "tables.queries.blocks",
+    "WeightedSum": "tables.queries.blocks",
     "Measurement": "tables.measurement",
     "MirrorDescent": "fit.solvers.mirror_descent",
     "Model": "model.model",
@@ -147,14 +147,14 @@ _HOMES = {
     "Propagation": "engine.propagation",
     "Proximal": "fit.solvers.proximal",
     "Range": "tables.queries.blocks",
-    "Relay": "fit.solvers.relay",
+    "Sequential": "fit.solvers.sequential",
     "Release": "publish.release",
     "Scaled": "tables.queries.products",
     "Schema": "tables.schema",
     "Smoothed": "fit.solvers.smoothed",
     "Stack": "tables.queries.products",
     "Status": "fit.estimation",
-    "StopAtNoise": "fit.solvers.stop_at_noise",
+    "EarlyStopping": "fit.solvers.early_stopping",
     "Subset": "tables.queries.blocks",
     "Total": "tables.queries.blocks",
     "UnknownAttribute": "errors",

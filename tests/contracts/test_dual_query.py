@@ -23,7 +23,7 @@ from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
 from juncture.private.curator import Curator
 from juncture.private.simulated import SimulatedCurator
-from juncture.private.sources.source import Memory
+from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Domain
 from juncture.tables.queries.blocks import Identity, Prefix
 from juncture.tables.workload import Task, Workload, workload_error
@@ -40,16 +40,16 @@ WORKLOAD = Workload(
 N = 2000
 
 
-def table(n: int = N) -> Memory:
+def table(n: int = N) -> CodedTable:
     """Dependent columns."""
     rng = np.random.default_rng(0)
     a = rng.integers(0, 3, n)
     b = np.where(rng.random(n) < 0.7, a % 2, rng.integers(0, 2, n))
     c = np.where(rng.random(n) < 0.7, a, rng.integers(0, 4, n))
-    return Memory(DOMAIN, {"a": a, "b": b, "c": c})
+    return CodedTable(DOMAIN, {"a": a, "b": b, "c": c})
 
 
-def truth(source: Memory) -> list[np.ndarray]:
+def truth(source: CodedTable) -> list[np.ndarray]:
     """The true answers."""
     pairs = zip(WORKLOAD.tasks, source.exact_counts(WORKLOAD.cliques), strict=True)
     return [task.operator(DOMAIN).apply(found.values) for task, found in pairs]
@@ -118,12 +118,12 @@ def test_the_likelihood_is_that_of_the_draws() -> None:
     for y in answers:
         total = 0.0
         for each in rounds[1:]:
-            g = 0.7 * (each.n_before * y - each.before)
+            g = 0.7 * (each.n_earlier * y - each.satisfied)
             whole = np.exp(g).sum() + np.exp(-g).sum()
             both = np.concatenate([g, -g])
             total += sum(math.log(whole) - both[place] for place in each.drawn)
         values.append(total)
-    found = [loss.of_answers(y)[0] for y in answers]
+    found = [loss.evaluate(y)[0] for y in answers]
     assert found == pytest.approx(values, rel=1e-12)
 
 
@@ -131,11 +131,11 @@ def test_the_gradient_of_the_likelihood() -> None:
     """Against finite differences, in answers and in marginals."""
     loss, _ = likelihood()
     y = np.random.default_rng(1).random(WORKLOAD.n_queries)
-    _, slope = loss.of_answers(y)
+    _, slope = loss.evaluate(y)
     for place in (0, 5, 11, WORKLOAD.n_queries - 1):
         step = np.zeros_like(y)
         step[place] = 1e-6
-        change = (loss.of_answers(y + step)[0] - loss.of_answers(y - step)[0]) / 2e-6
+        change = (loss.evaluate(y + step)[0] - loss.evaluate(y - step)[0]) / 2e-6
         assert slope[place] == pytest.approx(change, rel=1e-5, abs=1e-7)
     source = table()
     tables = dict(zip(WORKLOAD.cliques, source.exact_counts(WORKLOAD.cliques), strict=True))
@@ -163,7 +163,7 @@ def test_the_record_found_is_the_best(exact: bool, monkeypatch: pytest.MonkeyPat
             record: float(drawn @ search.answers(dict(zip(DOMAIN, record, strict=True))))
             for record in product(*map(range, DOMAIN.shape))
         }
-        found = search.best(drawn)
+        found = search.find_best(drawn)
         slack = 1e-4 if exact else 2.0  # one attribute at a time may end beside the best
         assert scores[tuple(found.values())] >= max(scores.values()) - slack
 
@@ -171,15 +171,15 @@ def test_the_record_found_is_the_best(exact: bool, monkeypatch: pytest.MonkeyPat
 def test_ties_may_go_to_first_values() -> None:
     """Where all records are as good, the first of all; where one cell is better, that one."""
     search = RecordSearch(DOMAIN, WORKLOAD, np.random.default_rng(3), random_ties=False)
-    assert search.best(np.zeros(WORKLOAD.n_queries)) == {"a": 0, "b": 0, "c": 0}
+    assert search.find_best(np.zeros(WORKLOAD.n_queries)) == {"a": 0, "b": 0, "c": 0}
     drawn = np.zeros(WORKLOAD.n_queries)
     drawn[3] = 1.0  # the second value of a with the second of b
-    assert search.best(drawn) == {"a": 1, "b": 1, "c": 0}
+    assert search.find_best(drawn) == {"a": 1, "b": 1, "c": 0}
 
 
 def test_rounds_can_be_limited(tmp_path: Path) -> None:
     """Fewer rounds than the budget allows cost less, and all are kept."""
-    mechanism = DualQuery(rho=0.05, draws=10, most_rounds=3, seed=0, estimation=Estimation.LOCAL)
+    mechanism = DualQuery(rho=0.05, draws=10, max_rounds=3, seed=0, estimation=Estimation.LOCAL)
     outcome, ledger = ran(tmp_path / "few", mechanism, 0.05)
     assert outcome.statistics["rounds"] == 3
     assert ledger.spent < 0.05
@@ -190,7 +190,7 @@ def test_draws_follow_their_exponents() -> None:
     exponents = np.array([0.0, 1.0, -2.0, 3.0, -800.0, 2.5])
     generator = random.Random(0)
     n = 30_000
-    places = score.drawn(exponents, n, generator.randrange)
+    places = score.draw(exponents, n, generator.randrange)
     counts = np.bincount(places, minlength=len(exponents))
     chances = np.exp(exponents - exponents.max())
     expected = n * chances / chances.sum()

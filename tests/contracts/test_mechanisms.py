@@ -23,7 +23,7 @@ from juncture.privacy.ledger import Ledger
 from juncture.privacy.score import Dependence
 from juncture.private.curator import Curator
 from juncture.private.simulated import SimulatedCurator
-from juncture.private.sources.source import Memory
+from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
@@ -68,17 +68,17 @@ FORMS = [
 FORM = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 
 
-def table(n: int = 3000) -> Memory:
+def table(n: int = 3000) -> CodedTable:
     """Records of a chain: each attribute depends on the one before."""
     rng = np.random.default_rng(3)
     columns = [rng.integers(0, 4, n)]
     for size in DOMAIN.shape[1:]:
         fresh = rng.integers(0, size, n)
         columns.append(np.where(rng.random(n) < 0.6, columns[-1] % size, fresh))
-    return Memory(DOMAIN, dict(zip(DOMAIN, columns, strict=True)))
+    return CodedTable(DOMAIN, dict(zip(DOMAIN, columns, strict=True)))
 
 
-def truth(source: Memory) -> list[np.ndarray]:
+def truth(source: CodedTable) -> list[np.ndarray]:
     """The true answers."""
     tables = source.exact_counts(WORKLOAD.cliques)
     pairs = zip(WORKLOAD.tasks, tables, strict=True)
@@ -166,7 +166,7 @@ def test_nonsense_is_refused(form: Form, tmp_path: Path) -> None:
 def test_the_smallest_tables(form: Form, tmp_path: Path) -> None:
     """One record, and an attribute with one value, are no obstacle."""
     domain = Domain({"a": 2, "one": 1, "b": 2})
-    source = Memory(domain, {"a": [1], "one": [0], "b": [0]})
+    source = CodedTable(domain, {"a": [1], "one": [0], "b": [0]})
     ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0), Neighbours.REPLACE)
     curator = SimulatedCurator(source, ledger, rng=np.random.default_rng(0))
     workload = Workload.all_marginals(domain, 2)
@@ -269,7 +269,7 @@ def test_privbayes_keeps_its_model_within_the_limit(tmp_path: Path) -> None:
     for most in (60, 10_000_000):
         ledger = Ledger.create(tmp_path / f"{most}", Budget(epsilon=1e6), Neighbours.REPLACE)
         curator = SimulatedCurator(table(), ledger, rng=np.random.default_rng(0))
-        outcome = PrivBayes(epsilon=1e6, most_model_cells=most).run(curator, WORKLOAD)
+        outcome = PrivBayes(epsilon=1e6, max_model_cells=most).run(curator, WORKLOAD)
         assert outcome.model is not None
         assert ledger.spent == pytest.approx(1e6)
         cells[most] = outcome.model.plan.cells
@@ -284,7 +284,7 @@ def test_privbayes_by_fit_is_for_attributes_of_two_values(tmp_path: Path) -> Non
     for before, name in ("ab", "bc"):
         columns[name] = np.where(rng.random(4000) < 0.9, columns[before], 1 - columns[before])
     ledger = Ledger.create(tmp_path / "binary", Budget(epsilon=5000.0), Neighbours.REPLACE)
-    curator = SimulatedCurator(Memory(domain, columns), ledger, rng=rng)
+    curator = SimulatedCurator(CodedTable(domain, columns), ledger, rng=rng)
     mechanism = PrivBayes(epsilon=50.0, dependence=Dependence.FIT, usefulness=4000.0)
     outcome = mechanism.run(curator, Workload.all_marginals(domain, 2))
     assert outcome.statistics["network"] == ["a | ", "b | a", "c | b"]
@@ -312,7 +312,7 @@ def test_maximal_parent_sets_by_brute_force() -> None:
         maximal = [each for each in fitting if not any(each < other for other in fitting)]
         expected = sorted(domain.canonical(each) for each in maximal) or [()]
         assert sorted(maximal_parent_sets(domain, names, limit)) == expected
-        few = maximal_parent_sets(domain, names, limit, most=2)
+        few = maximal_parent_sets(domain, names, limit, max_sets=2)
         assert len(few) == min(2, len(expected))
         assert set(few) <= set(expected)
 
@@ -320,24 +320,24 @@ def test_maximal_parent_sets_by_brute_force() -> None:
 def test_parent_sets_of_a_wide_table_are_thinned_at_once() -> None:
     """Of millions of sets, as many as asked for, all maximal, the same each time."""
     domain = Domain({f"x{i}": 2 for i in range(100)})
-    found = maximal_parent_sets(domain, tuple(domain), 40.0, most=50)
+    found = maximal_parent_sets(domain, tuple(domain), 40.0, max_sets=50)
     assert len(set(found)) == 50
     assert all(len(each) == 5 for each in found)
-    assert found == maximal_parent_sets(domain, tuple(domain), 40.0, most=50)
-    assert found != maximal_parent_sets(domain, tuple(domain), 40.0, most=50, seed=1)
+    assert found == maximal_parent_sets(domain, tuple(domain), 40.0, max_sets=50)
+    assert found != maximal_parent_sets(domain, tuple(domain), 40.0, max_sets=50, seed=1)
 
 
 def test_the_papers_workload() -> None:
     """The first triples, prefixes where sizes are 100 or 101, and the number of queries."""
     domain = Domain({"p": 100, "q": 3, "r": 101, "s": 4, "t": 5, "u": 2, "v": 2})
-    workload = Workload.of_the_paper(domain, 10_000)
+    workload = Workload.paper_triples(domain, 10_000)
     assert len(workload.tasks) == 15
-    assert workload.cliques == Workload.of_the_paper(domain, 10_000).cliques
+    assert workload.cliques == Workload.paper_triples(domain, 10_000).cliques
     for task in workload.tasks:
         for name, each in zip(task.clique, task.blocks, strict=True):
             assert isinstance(each, Prefix if name in ("p", "r") else Identity)
     with pytest.raises(InvalidInput, match="sets of 3 attributes that are small enough"):
-        Workload.of_the_paper(Domain({"a": 2, "b": 2, "c": 2}), 100)
+        Workload.paper_triples(Domain({"a": 2, "b": 2, "c": 2}), 100)
 
 
 def test_only_the_curator_touches_the_data() -> None:
@@ -348,7 +348,7 @@ def test_only_the_curator_touches_the_data() -> None:
         assert "juncture.private.sources" not in path.read_text()
 
 
-class _Spy(Memory):
+class _Spy(CodedTable):
     """Notes what it is asked."""
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:

@@ -19,13 +19,13 @@ from juncture.fit.estimation import Estimate, Status, estimate
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.dual_averaging import DualAveraging, clique_constant, record_constant
+from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.interior_gradient import InteriorGradient
 from juncture.fit.solvers.mirror_descent import MirrorDescent
 from juncture.fit.solvers.problem import Solver
 from juncture.fit.solvers.proximal import Proximal
-from juncture.fit.solvers.relay import Relay
+from juncture.fit.solvers.sequential import Sequential
 from juncture.fit.solvers.smoothed import Smoothed
-from juncture.fit.solvers.stop_at_noise import StopAtNoise
 from juncture.private.samples import adult_codes, adult_domain
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
@@ -90,7 +90,7 @@ SOLVERS: list[tuple[Solver, float]] = [
     (DualAveraging(), 1e-3),
     (MirrorDescent(), 1e-2),
     (InteriorGradient(), 1e-3),
-    (Relay(Accelerated(), Proximal()), 1e-7),
+    (Sequential(Accelerated(), Proximal()), 1e-7),
 ]
 
 
@@ -213,7 +213,7 @@ def test_the_certificate_is_valid(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_dual_certifies_tightly(case: Case) -> None:
     """The proximal method's bound meets the optimum, from below."""
-    solver = Relay(Accelerated(), Proximal())
+    solver = Sequential(Accelerated(), Proximal())
     best, statistics = optimum(measured(case)), fitted(case, solver).statistics
     assert best * (1 - 1e-5) - 1e-5 <= statistics.lower_bound <= best * (1 + 1e-7) + 1e-7
     assert statistics.loss == pytest.approx(best, rel=1e-6, abs=1e-6)
@@ -225,7 +225,7 @@ def test_the_dual_respects_impossible_cells() -> None:
     impossible[0, 1] = impossible[1, 2] = True
     statistics = estimate(
         DOMAIN, measured(CASES[0]), total=TOTAL, constraints={("b", "c"): impossible},
-        solver=Relay(Accelerated(), Proximal()), tolerance=1e-9, max_steps=20_000,
+        solver=Sequential(Accelerated(), Proximal()), tolerance=1e-9, max_steps=20_000,
     ).statistics  # fmt: skip
     assert statistics.lower_bound > optimum(measured(CASES[0])) * 1.01
     assert statistics.gap <= 1e-5 * statistics.loss
@@ -408,7 +408,7 @@ def test_the_constants_bound_the_curvature() -> None:
 
 def test_the_model_has_maximum_entropy() -> None:
     """Among all tables with the fitted marginals, none has more entropy (SLSQP on the table)."""
-    model = estimate(DOMAIN, measured(CASES[1]), total=TOTAL, solver=StopAtNoise()).model
+    model = estimate(DOMAIN, measured(CASES[1]), total=TOTAL, solver=EarlyStopping()).model
     rows = np.vstack([matrix_of(c, block.Identity()) for c in model.cliques])
     goal = np.concatenate([model.project(c).values.reshape(-1) for c in model.cliques]) / TOTAL
     independent = np.linalg.svd(rows)[2][: np.linalg.matrix_rank(rows)]
@@ -455,7 +455,7 @@ def test_stopping_at_the_noise_is_nearer_to_the_truth() -> None:
         noisy = truth[clique] + rng.laplace(0, 30, part.size)
         given.append(Measurement(clique, noisy, stddev=30 * 2**0.5, noise="laplace"))
     errors = []
-    for solver in (StopAtNoise(), Accelerated()):
+    for solver in (EarlyStopping(), Accelerated()):
         model = estimate(domain, given, total=48_842.0, solver=solver).model
         found = {c: model.project(c).values.reshape(-1) for c in truth}
         errors.append(sum(float(np.abs(found[c] - truth[c]).sum()) for c in truth))

@@ -22,7 +22,7 @@ import pytest
 
 from juncture.errors import InvalidInput, UnreadableFile
 from juncture.private.sources.duck import DuckDB
-from juncture.private.sources.source import Memory, Source
+from juncture.private.sources.source import CodedTable, Source
 from juncture.tables.domain import Domain
 from juncture.tables.schema import (
     Boolean,
@@ -397,4 +397,4 @@ def test_bad_codes_are_refused() -> None:
     ]
     for columns, words in cases:
         with pytest.raises(InvalidInput, match=words):
-            Memory(domain, columns)
+            CodedTable(domain, columns)

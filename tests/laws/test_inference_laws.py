@@ -90,7 +90,7 @@ def blocks(size: int, seed: int) -> st.SearchStrategy[block.Block]:
         st.just(block.Prefix()),
         st.just(block.AllRanges()),
         st.just(block.Buckets(tuple(int(b) for b in np.arange(size) // 2))),
-        st.just(block.Mean()),
+        st.just(block.WeightedSum()),
         st.just(block.Moments(2)),
         st.integers(1, 5).map(lambda rows: block.Matrix(rng.normal(size=(rows, size)))),
     )

@@ -37,7 +37,7 @@ QUERIES: list[Query] = [
     Kron({"a": block.Identity()}),
     Kron({"a": block.Prefix(), "b": block.Prefix()}),
     Kron({"a": block.Point(1)}),
-    Kron({"a": block.Mean((1.0, -2.0, 4.0))}),
+    Kron({"a": block.WeightedSum((1.0, -2.0, 4.0))}),
     Kron({"b": block.Moments(2)}),
     Stack([Kron({"a": block.Identity()}), Kron({"b": block.AllRanges()})]),
     Scaled(-3.0, Kron({"a": block.Total(), "b": block.Range(1, 2)})),
@@ -140,8 +140,8 @@ def test_budgets_hold_for_events_chosen_on_the_way() -> None:
 def test_budgets_add_up_in_their_own_unit() -> None:
     """Pure epsilons, rhos; what has no pure epsilon does not fit a pure budget."""
     costs = [Cost.pure(0.3), Cost.selection(0.2)]
-    assert Budget(epsilon=1.0).spent(costs) == pytest.approx(0.5)
-    assert Budget(rho=1.0).spent(costs) == pytest.approx(0.3**2 / 2 + 0.2**2 / 8)
+    assert Budget(epsilon=1.0).compose(costs) == pytest.approx(0.5)
+    assert Budget(rho=1.0).compose(costs) == pytest.approx(0.3**2 / 2 + 0.2**2 / 8)
     assert not Budget(epsilon=1.0).allows([Cost.concentrated(1e-9)])
     assert Budget(epsilon=1.0, delta=1e-6).allows([Cost.concentrated(0.02)])
     assert Budget(epsilon=1.0).allows([Cost.pure(0.1)] * 10)

@@ -20,14 +20,14 @@ from scipy.stats import beta
 from audit import FALSE_ALARM, lower_bound
 from juncture.errors import BudgetExceeded, InvalidInput, NotPublic
 from juncture.privacy.accounting import Budget, Neighbours
-from juncture.privacy.lattice import on_lattice
+from juncture.privacy.lattice import round_to_lattice
 from juncture.privacy.ledger import Ledger
 from juncture.privacy.request import Request
 from juncture.private import noise
 from juncture.private.curator import Curator
 from juncture.private.measuring import discrete_stddev
 from juncture.private.simulated import SimulatedCurator
-from juncture.private.sources.source import Memory
+from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Noise
@@ -39,13 +39,13 @@ ADD, REPLACE = Neighbours.ADD_OR_REMOVE, Neighbours.REPLACE
 Integers = np.ndarray
 
 
-def table(n: int = 40, extra: tuple[int, int] | None = None) -> Memory:
+def table(n: int = 40, extra: tuple[int, int] | None = None) -> CodedTable:
     """Some records, and perhaps one more."""
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 3, n), rng.integers(0, 2, n)
     if extra:
         a, b = np.append(a, extra[0]), np.append(b, extra[1])
-    return Memory(DOMAIN, {"a": a, "b": b})
+    return CodedTable(DOMAIN, {"a": a, "b": b})
 
 
 @pytest.fixture
@@ -92,9 +92,11 @@ def test_the_number_of_records_is_public_only_where_it_is(tmp_path: Path) -> Non
 QUERIES: list[Query] = [
     block.Identity(),
     Kron({"a": block.Prefix(), "b": block.Total()}),
-    Kron({"a": block.Mean((0.1, 0.25, 1 / 3))}),
-    Kron({"a": block.Matrix(np.array([[0.3, 0.7, 0.1]])), "b": block.Mean((math.pi, -math.e))}),
-    Stack([Kron({"a": block.Identity()}), Kron({"b": block.Mean((0.5, 0.1))})]),
+    Kron({"a": block.WeightedSum((0.1, 0.25, 1 / 3))}),
+    Kron(
+        {"a": block.Matrix(np.array([[0.3, 0.7, 0.1]])), "b": block.WeightedSum((math.pi, -math.e))}
+    ),
+    Stack([Kron({"a": block.Identity()}), Kron({"b": block.WeightedSum((0.5, 0.1))})]),
     block.Matrix(np.random.default_rng(3).normal(size=(4, 6))),
 ]
 
@@ -115,7 +117,7 @@ def test_nothing_comes_without_paying(tmp_path: Path) -> None:
     """A refused request reads no data, draws no noise and leaves no trace."""
     ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0), ADD)
 
-    class Untouchable(Memory):
+    class Untouchable(CodedTable):
         def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
             raise AssertionError(list(cliques))
 
@@ -159,7 +161,7 @@ def test_bad_requests_are_refused_before_they_cost(ledger: Ledger) -> None:
     with pytest.raises(InvalidInput, match="whole number for a query that is measured"):
         curator.measure(("a",), Scaled(0.3, block.Identity()), epsilon=1.0)
     with pytest.raises(InvalidInput, match="vanishes when"):
-        curator.measure(("b",), block.Mean((1e-12, 2e-12)), epsilon=1.0)
+        curator.measure(("b",), block.WeightedSum((1e-12, 2e-12)), epsilon=1.0)
     with pytest.raises(InvalidInput, match="finite numbers for"):
         curator.select_by_marginal_error({("a",): [1.0, 2.0]}, epsilon=1.0)
     with pytest.raises(InvalidInput, match="from 0 to 1"):
@@ -200,7 +202,7 @@ def test_fractions_on_many_attributes_are_refused() -> None:
     domain = Domain({f"x{i}": 1 for i in range(25)})
     query = Kron({name: block.Matrix(np.array([[0.3]])) for name in domain})
     with pytest.raises(InvalidInput, match="fractions on at most 8 attributes"):
-        on_lattice(query, domain)
+        round_to_lattice(query, domain)
 
 
 def test_stated_noise_is_right_for_every_scale() -> None:
@@ -229,7 +231,7 @@ def test_prices_of_other_types(ledger: Ledger) -> None:
     with pytest.raises(InvalidInput, match="a sequence of attribute names"):
         curator.measure("ab", epsilon=1.0)
     with pytest.raises(InvalidInput, match="must buy noise of a scale below"):
-        curator.measure(("a",), block.Mean((0.1, 1e6, 2.0)), epsilon=1e-9)
+        curator.measure(("a",), block.WeightedSum((0.1, 1e6, 2.0)), epsilon=1e-9)
 
 
 def test_factors_are_given_in_any_order(ledger: Ledger) -> None:
@@ -296,7 +298,7 @@ def test_audit_of_laplace_noise(epsilon: float) -> None:
     n = 60_000
 
     def audited(scale: float) -> float:
-        pair = (noise.discrete_laplace(np.full(n, value), scale) for value in (10, 11))
+        pair = (noise.add_laplace(np.full(n, value), scale) for value in (10, 11))
         return lower_bound(*pair)
 
     assert audited(1 / epsilon) <= epsilon
@@ -308,7 +310,7 @@ def test_audit_of_gaussian_noise() -> None:
     n, rho, delta = 60_000, 0.5, 0.02
 
     def audited(stddev: float) -> float:
-        left, right = (noise.discrete_gaussian(np.full(n, v), stddev) for v in (10, 11))
+        left, right = (noise.add_gaussian(np.full(n, v), stddev) for v in (10, 11))
         worst = -math.inf
         for cut in range(6, 16):
             p, q = int((right >= cut).sum()), int((left >= cut).sum())
@@ -390,7 +392,7 @@ def test_audit_of_selection_catches_a_broken_copy() -> None:
     def audited(sensitivity: int) -> float:
         pair = (
             np.array(
-                [noise.noisy_maximum(np.array(s) * unit, sensitivity, 1.0) for _ in range(runs)]
+                [noise.select_noisy_max(np.array(s) * unit, sensitivity, 1.0) for _ in range(runs)]
             )
             for s in ([0, 1], [1, 0])
         )

@@ -18,7 +18,7 @@ from juncture.mechanisms.privbayes import PrivBayes
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
-from juncture.private.sources.source import Memory
+from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Domain
 from juncture.tables.measurement import Noise
 from juncture.tables.workload import Workload
@@ -55,13 +55,13 @@ class HalfNoise(SimulatedCurator):
         return super()._select(scores, max(1, sensitivity // 2), epsilon, rho)
 
 
-def tables() -> tuple[Memory, Memory]:
+def tables() -> tuple[CodedTable, CodedTable]:
     """Two tables that differ in one record."""
     a, b, c = np.array([0, 0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 0, 1]), np.zeros(6, dtype=int)
     other = [column.copy() for column in (a, b, c)]
     other[0][0], other[1][0], other[2][0] = 1, 0, 1
     pair = ((a, b, c), tuple(other))
-    return tuple(Memory(DOMAIN, dict(zip("abc", t, strict=True))) for t in pair)  # type: ignore[return-value]
+    return tuple(CodedTable(DOMAIN, dict(zip("abc", t, strict=True))) for t in pair)  # type: ignore[return-value]
 
 
 def first_value(outcome: Outcome) -> float:

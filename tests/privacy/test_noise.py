@@ -27,7 +27,7 @@ def masses(kind: Noise, scale: float) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("scale", [0.4, 3.0, 11.5])
 def test_noise_has_its_distribution(kind: Noise, scale: float) -> None:
     """Pearson's test against the exact probabilities, and the stated standard deviation."""
-    add = noise.discrete_laplace if kind is Noise.LAPLACE else noise.discrete_gaussian
+    add = noise.add_laplace if kind is Noise.LAPLACE else noise.add_gaussian
     drawn = add(np.full(N, 7), scale) - 7
     numbers, probabilities = masses(kind, scale)
     spread = np.sqrt(float((probabilities * numbers**2).sum()))
@@ -44,9 +44,9 @@ def test_noise_has_its_distribution(kind: Noise, scale: float) -> None:
 def test_noise_is_fresh_and_exact() -> None:
     """No two calls agree, values are not touched where the noise is small, and nothing is lost."""
     zeros = np.zeros(1000, dtype=np.int64)
-    assert (noise.discrete_laplace(zeros, 50.0) != noise.discrete_laplace(zeros, 50.0)).any()
+    assert (noise.add_laplace(zeros, 50.0) != noise.add_laplace(zeros, 50.0)).any()
     large = np.full(1000, 2**52 + 1)
-    found = noise.discrete_laplace(large, 1e-3)
+    found = noise.add_laplace(large, 1e-3)
     assert (found == large).all()
 
 
@@ -54,10 +54,10 @@ def test_selection_prefers_large_scores() -> None:
     """The exponential mechanism's probabilities, from the scores."""
     scores, unit, rho = np.array([0, 1, 3]) * 2**20, 2**20, 0.5
     chosen = np.bincount(
-        [noise.exponential_choice(scores, unit, rho) for _ in range(1500)], minlength=3
+        [noise.select_exponential(scores, unit, rho) for _ in range(1500)], minlength=3
     )
     weights = np.exp(np.sqrt(8 * rho) * np.array([0, 1, 3]) / 2)
     expected = 1500 * weights / weights.sum()
     assert ((chosen - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM, 2)
-    certain = [noise.noisy_maximum(scores * 1000, unit, 1.0) for _ in range(20)]
+    certain = [noise.select_noisy_max(scores * 1000, unit, 1.0) for _ in range(20)]
     assert certain == [2] * 20

@@ -84,7 +84,7 @@ def test_a_user_without_a_home_can_use_it(monkeypatch: pytest.MonkeyPatch) -> No
     for name in ("JUNCTURE_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", homeless)
-    assert len(list(loader.folders())) == 1
+    assert len(list(loader.cache_folders())) == 1
 
 
 @pytest.mark.parametrize("damage", ["cut", "altered", "emptied"])
@@ -101,14 +101,14 @@ def test_damaged_machine_code_is_not_loaded(
     monkeypatch.setattr(
         "juncture.engine.compiled.entry_points.compile_all", lambda _signatures: b"made anew"
     )
-    assert loader.object_file() == b"made anew"
+    assert loader.load_object_file() == b"made anew"
     kept_file(cache).write_bytes(whole)
-    assert loader.object_file() == whole[:-32]
+    assert loader.load_object_file() == whole[:-32]
 
 
 def test_the_key_depends_on_every_compiled_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever file of compiled code changes, the machine code is made anew."""
-    package, key = Path(loader.__file__).parent, loader.key()
+    package, key = Path(loader.__file__).parent, loader.cache_key()
     sources = {path for path in package.rglob("*.py") if "import carray" in path.read_text()}
     sources |= {path for path in package.rglob("*.py") if "from numba import" in path.read_text()}
     read = Path.read_bytes
@@ -117,9 +117,9 @@ def test_the_key_depends_on_every_compiled_source(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(
             Path, "read_bytes", lambda path, s=source: read(path) + b"#" * (path == s)
         )
-        assert loader.key() != key, source
+        assert loader.cache_key() != key, source
     monkeypatch.undo()
-    assert loader.key() == key
+    assert loader.cache_key() == key
 
 
 def test_a_folder_that_cannot_be_written_is_no_obstacle(
@@ -132,5 +132,5 @@ def test_a_folder_that_cannot_be_written_is_no_obstacle(
     monkeypatch.setattr(
         "juncture.engine.compiled.entry_points.compile_all", lambda _signatures: b"code"
     )
-    assert loader.object_file() == b"code"
+    assert loader.load_object_file() == b"code"
     assert list(tmp_path.iterdir()) == [blocked]

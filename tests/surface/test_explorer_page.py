@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from explorer_server import SIZES, TOKEN, running, small_release
-from juncture.publish.explorer.server import app_of
+from juncture.publish.explorer.server import create_app
 
 CHROMIUM = Path("/usr/bin/chromium")
 sync_api = pytest.importorskip(
@@ -65,7 +65,7 @@ FAINT = """() => {
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """A server of the small release."""
-    with running(app_of(RELEASE, token=TOKEN, name="small")) as url:
+    with running(create_app(RELEASE, token=TOKEN, name="small")) as url:
         yield url
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from juncture.publish.comparison import differences, small_cliques
+from juncture.publish.comparison import compare_counts, small_cliques
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 
@@ -24,7 +24,7 @@ def test_figures_of_one_clique() -> None:
     def other(_cliques: Sequence[Clique]) -> list[Factor]:
         return [Factor(part, np.array([40.0, 66.0]))]
 
-    (found,) = differences([("a",)], truth, other)
+    (found,) = compare_counts([("a",)], truth, other)
     assert found.error == pytest.approx(14 / 200)
     assert (found.mean, found.largest, found.cells) == (7.0, 10.0, 2)
 

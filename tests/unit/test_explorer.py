@@ -38,10 +38,16 @@ from juncture import (
 )
 from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon
 from juncture.publish.explorer import limits
-from juncture.publish.explorer.facts import certificate, guarantee
+from juncture.publish.explorer.facts import describe_certificate, describe_guarantee
 from juncture.publish.explorer.guard import cookie_name
-from juncture.publish.explorer.question import Chosen, Within, condition_sql, identifier, question
-from juncture.publish.explorer.server import _answered, app_of, serve
+from juncture.publish.explorer.question import (
+    Between,
+    OneOf,
+    build_sql,
+    condition_sql,
+    quote_identifier,
+)
+from juncture.publish.explorer.server import _respond, create_app, serve
 from juncture.tables.codebook import OUTSIDE, Special
 
 RELEASE = small_release()
@@ -54,7 +60,7 @@ Array = NDArray[np.float64]
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """A server of the small release."""
-    with running(app_of(RELEASE, token=TOKEN, name="small")) as url:
+    with running(create_app(RELEASE, token=TOKEN, name="small")) as url:
         yield url
 
 
@@ -118,7 +124,7 @@ def test_a_wrong_token_in_the_address_sets_nothing(address: str) -> None:
 def test_an_empty_token_is_refused() -> None:
     """An app without a secret is not made."""
     with pytest.raises(InvalidInput, match="must not be empty"):
-        app_of(RELEASE, token="")
+        create_app(RELEASE, token="")
 
 
 def test_servers_on_one_machine_have_cookies_of_their_own() -> None:
@@ -157,8 +163,8 @@ def test_names_of_this_machine_are_allowed(client: httpx.Client, host: str) -> N
 
 def test_other_hosts_must_be_asked_for() -> None:
     """A name or an address that is not this machine's is allowed once it was given."""
-    named = app_of(RELEASE, token=TOKEN, hosts=["Lab.example"])
-    anywhere = app_of(RELEASE, token=TOKEN, any_address=True)
+    named = create_app(RELEASE, token=TOKEN, hosts=["Lab.example"])
+    anywhere = create_app(RELEASE, token=TOKEN, any_address=True)
     expected = {"lab.example": (200, 421), "192.0.2.7:8417": (421, 200)}
     for app, place in ((named, 0), (anywhere, 1)):
         with running(app) as url:
@@ -215,23 +221,23 @@ def test_facts_of_the_release(client: httpx.Client) -> None:
 def test_the_guarantee_is_in_the_notion_that_all_events_have() -> None:
     """Costs add up in epsilon where every event has one, else in rho; without a ledger, nothing."""
     gaussian = {**LEDGER[0], "epsilon": None}
-    mixed = guarantee([*LEDGER, gaussian])
+    mixed = describe_guarantee([*LEDGER, gaussian])
     assert mixed is not None
     assert (mixed["notion"], mixed["value"]) == ("rho", 0.03125 + 0.125 + 0.03125)
-    assert guarantee(None) is None
-    assert guarantee([{"event": 1}]) is None
+    assert describe_guarantee(None) is None
+    assert describe_guarantee([{"event": 1}]) is None
 
 
 def test_the_guarantee_says_what_the_release_says_of_budget_and_neighbours() -> None:
     """With a stated budget, the cost is in its notion: composed under its delta, or as rho."""
     stated = {"budget": "epsilon 1, delta 1e-09", "neighbours": str(Neighbours.REPLACE)}
-    found = guarantee(LEDGER, stated)
+    found = describe_guarantee(LEDGER, stated)
     assert found is not None
     costs = [Cost(epsilon=0.25, rho=0.03125), Cost(epsilon=0.5, rho=0.125)]  # of the ledger
     assert found["value"] == pytest.approx(composed_epsilon(costs, 1e-9))
     assert (found["notion"], found["delta"]) == ("delta", "1e-09")
     assert (found["budget"], found["neighbours"]) == (stated["budget"], stated["neighbours"])
-    concentrated = guarantee(LEDGER, {"budget": "rho 0.5"})
+    concentrated = describe_guarantee(LEDGER, {"budget": "rho 0.5"})
     assert concentrated is not None
     assert (concentrated["notion"], concentrated["value"]) == ("rho", 0.03125 + 0.125)
 
@@ -239,7 +245,7 @@ def test_the_guarantee_says_what_the_release_says_of_budget_and_neighbours() -> 
 @pytest.mark.parametrize("budget", ["delta nan", "delta 5", "epsilon 1, delta x", 7, None])
 def test_an_unsound_budget_promises_nothing(budget: object) -> None:
     """A budget that cannot be read leaves the sum of the costs as it is."""
-    found = guarantee(LEDGER, {"budget": budget})
+    found = describe_guarantee(LEDGER, {"budget": budget})
     assert found is not None
     assert (found["notion"], found["value"], found["delta"]) == ("epsilon", 0.75, None)
 
@@ -247,10 +253,10 @@ def test_an_unsound_budget_promises_nothing(budget: object) -> None:
 def test_a_bound_below_zero_certifies_nothing() -> None:
     """A bound that any model meets, or none at all, is not shown as a certificate."""
     for bound in (-5.0, None):
-        found = certificate({"loss": 1.0, "lower_bound": bound, "status": "AT_NOISE"})
+        found = describe_certificate({"loss": 1.0, "lower_bound": bound, "status": "AT_NOISE"})
         assert found is not None
         assert found["gap"] is None
-    assert certificate({}) is None
+    assert describe_certificate({}) is None
 
 
 # What is answered.
@@ -388,7 +394,7 @@ def test_other_errors_are_not_told() -> None:
     def work() -> dict[str, Any]:
         raise ZeroDivisionError("of the inside")
 
-    reply = _answered(work)
+    reply = _respond(work)
     assert reply.status_code == 500
     message = "The question could not be worked out. Try a simpler one."
     assert json.loads(bytes(reply.body)) == {"error": message}
@@ -419,7 +425,7 @@ def test_impossible_questions_are_refused(client: httpx.Client, body: object) ->
 
 def test_long_requests_are_refused(client: httpx.Client) -> None:
     """A body over the limit is refused, whether its length is told beforehand or not."""
-    long = b'{"sql": "' + b" " * limits.MOST_BYTES + b'"}'
+    long = b'{"sql": "' + b" " * limits.MAX_BYTES + b'"}'
     assert client.post("/api/sql", content=long).status_code == 413
     in_parts = (long[place : place + 9000] for place in range(0, len(long), 9000))
     assert client.post("/api/sql", content=in_parts).status_code == 413
@@ -435,12 +441,12 @@ def test_impossible_samples_are_refused(client: httpx.Client, query: str) -> Non
 
 def test_large_answers_are_refused() -> None:
     """More combinations than the limit, or an attribute with too many values, are not computed."""
-    domain = Domain({"a": 300, "b": 300, "wide": limits.MOST_VALUES + 1})
+    domain = Domain({"a": 300, "b": 300, "wide": limits.MAX_VALUES + 1})
     flat = [Factor(domain.project((name,)), np.zeros(size)) for name, size in domain.items()]
     model = Model.of_potentials(domain, flat, 9.0)
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with (
-        running(app_of(Release(model=model), token=TOKEN)) as url,
+        running(create_app(Release(model=model), token=TOKEN)) as url,
         httpx.Client(base_url=url, headers=headers) as client,
     ):
         two = {"attributes": ["a", "b"]}
@@ -482,7 +488,7 @@ def _people() -> Release:
 def test_synthetic_records_come_as_asked(release: Release) -> None:
     """CSV and Parquet hold as many records as asked, the same for the same seed."""
     n = 45_000  # several chunks, the last one short
-    with running(app_of(release, token=TOKEN)) as url:
+    with running(create_app(release, token=TOKEN)) as url:
         asked = f"{url}/api/sample?n={n}&seed=7&format="
         headers = {"Authorization": f"Bearer {TOKEN}"}
         text = httpx.get(f"{asked}csv", headers=headers, timeout=60)
@@ -524,7 +530,7 @@ def test_synthetic_records_follow_the_model(client: httpx.Client) -> None:
 )
 def test_names_are_quoted_where_they_must_be(name: str, expected: str) -> None:
     """Names that SQL would read otherwise stand in quotes, all others as they are."""
-    assert identifier(name) == expected
+    assert quote_identifier(name) == expected
 
 
 HOSTILE = [
@@ -545,10 +551,10 @@ HOSTILE = [
 def test_hostile_names_and_values_are_only_names_and_values(name: str) -> None:
     """An attribute and a value of any name are counted like every other."""
     domain = Domain({name: 2, "other": 2})
-    book = Codebook({name: Coding((name, "else"))}).checked(domain)
+    book = Codebook({name: Coding((name, "else"))}).bind(domain)
     potentials = Factor(domain, np.log(np.array([[1.0, 2.0], [3.0, 4.0]])))
     model = Model.of_potentials(domain, [potentials], 10.0).with_codebook(book)
-    query = question(domain, book, [name, "other"], [Chosen(name, (0,))])
+    query = build_sql(domain, book, [name, "other"], [OneOf(name, (0,))])
     counts = [row[-1] for row in model.sql(query).rows]
     assert counts == pytest.approx([1.0, 2.0])
 
@@ -556,27 +562,27 @@ def test_hostile_names_and_values_are_only_names_and_values(name: str) -> None:
 def test_values_of_several_kinds_can_be_chosen() -> None:
     """Where some values are texts and some numbers, each can still be asked for."""
     domain = Domain({"x": 3})
-    book = Codebook({"x": Coding(("low", 5, 6))}).checked(domain)
+    book = Codebook({"x": Coding(("low", 5, 6))}).bind(domain)
     table = Factor(domain, np.log(np.array([1.0, 2.0, 3.0])))
     model = Model.of_potentials(domain, [table], 6.0).with_codebook(book)
     for code, count in enumerate((1.0, 2.0, 3.0)):
-        query = question(domain, book, [], [Chosen("x", (code,))])
+        query = build_sql(domain, book, [], [OneOf("x", (code,))])
         assert model.sql(query).rows[0][0] == pytest.approx(count)
 
 
 def test_conditions_are_short() -> None:
     """Numbers in a row become a range, and so do intervals that touch; one value is an equals."""
     numbers, bins = Coding((1, 2, 3, 4, 9)), Coding.of_bins([0, 1, 2.5, 4])
-    assert condition_sql(Chosen("x", (1, 2, 3, 4)), numbers) == "x BETWEEN 2 AND 9"
-    assert condition_sql(Chosen("x", (4,)), numbers) == "x = 9"
-    assert condition_sql(Chosen("x", (0, 1)), bins) == "x >= 0 AND x < 2.5"
-    assert condition_sql(Within("x", None, 2.0), bins) == "x <= 2"
+    assert condition_sql(OneOf("x", (1, 2, 3, 4)), numbers) == "x BETWEEN 2 AND 9"
+    assert condition_sql(OneOf("x", (4,)), numbers) == "x = 9"
+    assert condition_sql(OneOf("x", (0, 1)), bins) == "x >= 0 AND x < 2.5"
+    assert condition_sql(Between("x", None, 2.0), bins) == "x <= 2"
 
 
 def test_codes_that_sql_cannot_tell_apart_are_refused() -> None:
     """One of two codes outside the domain cannot be asked for alone."""
     with pytest.raises(InvalidInput, match="cannot tell them apart"):
-        condition_sql(Chosen("x", (1,)), Coding(("a", OUTSIDE, Special("other"))))
+        condition_sql(OneOf("x", (1,)), Coding(("a", OUTSIDE, Special("other"))))
 
 
 # The whole thing.

@@ -13,7 +13,7 @@ from juncture.mechanisms.hdmm import HDMM, Estimation
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
-from juncture.private.sources.source import Memory
+from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Domain
 from juncture.tables.queries.blocks import Identity, Prefix
 from juncture.tables.workload import Task, Workload
@@ -28,10 +28,10 @@ BUDGETS = {
 }
 
 
-def source() -> Memory:
+def source() -> CodedTable:
     """A small table."""
     rng = np.random.default_rng(0)
-    return Memory(DOMAIN, {name: rng.integers(0, size, N) for name, size in DOMAIN.items()})
+    return CodedTable(DOMAIN, {name: rng.integers(0, size, N) for name, size in DOMAIN.items()})
 
 
 ALL = [(n, b, r) for n in ("hdmm", "mwem") for b in BUDGETS for r in Neighbours]
@@ -47,14 +47,14 @@ def test_costs_are_those_that_the_ledger_will_have(
     mechanism = mechanism_for(name, BUDGETS[budget])
     ahead = forecast(mechanism, WORKLOAD, neighbours, N)
     ledger = Ledger.create(tmp_path / "ledger", BUDGETS[budget], neighbours)
-    ledger.refuse_beyond(ahead.costs)
+    ledger.refuse_unaffordable(ahead.costs)
     mechanism.run(SimulatedCurator(source(), ledger, rng=np.random.default_rng(0)), WORKLOAD)
     events = ledger.events
     assert len(events) == len(ahead.costs)
     for event, cost in zip(events, ahead.costs, strict=True):
         assert event["rho"] == pytest.approx(cost.rho)
         assert event["epsilon"] == (None if np.isinf(cost.epsilon) else pytest.approx(cost.epsilon))
-    assert ledger.spent == pytest.approx(BUDGETS[budget].spent(ahead.costs))
+    assert ledger.spent == pytest.approx(BUDGETS[budget].compose(ahead.costs))
 
 
 @pytest.mark.parametrize("budget", ["pure", "concentrated"])
@@ -67,8 +67,8 @@ def test_errors_are_those_of_least_squares(
     domain = Domain({"x": 8, "y": 3})
     workload = Workload(domain, (Task(("x", "y"), blocks), Task(("y",), (Identity(),))))
     rng = np.random.default_rng(1)
-    table = Memory(domain, {"x": rng.integers(0, 8, N), "y": rng.integers(0, 3, N)})
-    price = BUDGETS[budget].as_text()
+    table = CodedTable(domain, {"x": rng.integers(0, 8, N), "y": rng.integers(0, 3, N)})
+    price = BUDGETS[budget].to_dict()
     mechanism = HDMM(**price, estimation=Estimation.LOCAL)
     ahead = forecast(mechanism, workload, neighbours)
     truth = workload.answers(lambda clique: table.exact_counts([clique])[0])
@@ -89,7 +89,7 @@ def test_a_run_that_cannot_be_paid_is_refused_before_it_begins(tmp_path: Path) -
     ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0), Neighbours.ADD_OR_REMOVE)
     ahead = forecast(mechanism_for("mwem", Budget(epsilon=1.01)), WORKLOAD, ledger.neighbours)
     with pytest.raises(BudgetExceeded, match="total of 1.01"):
-        ledger.refuse_beyond(ahead.costs)
+        ledger.refuse_unaffordable(ahead.costs)
     assert ledger.events == []
 
 

@@ -10,7 +10,7 @@ import graphs
 import strategies
 from graphs import Scope
 from juncture.engine.elimination import Bucket, closed_graph, eliminate
-from juncture.engine.growth import Growth
+from juncture.engine.growth import IncrementalElimination
 from juncture.engine.plan import Plan
 from juncture.tables.domain import Domain
 
@@ -31,10 +31,10 @@ def asked(draw: st.DrawFn) -> Asked:
     return sizes, cliques, buckets, draw(st.frozensets(st.integers(0, n - 1), max_size=4))
 
 
-def growth_of(question: Asked) -> Growth:
+def growth_of(question: Asked) -> IncrementalElimination:
     """Give the growth of the drawn cliques."""
     sizes, cliques, buckets, _ = question
-    return Growth(buckets, [sorted(clique) for clique in cliques], sizes)
+    return IncrementalElimination(buckets, [sorted(clique) for clique in cliques], sizes)
 
 
 def used_by(cliques: list[Scope]) -> Scope:

@@ -10,7 +10,7 @@ import graphs
 import strategies
 from graphs import Scope
 from juncture.engine.elimination import Bucket
-from juncture.engine.junction import EMPTY_CLIQUE_ALONE, ROOT, JunctionTree, junction_tree
+from juncture.engine.junction import EMPTY_CLIQUE_ALONE, ROOT, JunctionTree, build_junction_tree
 
 Drawn = tuple[list[int], list[Scope]]
 
@@ -26,7 +26,7 @@ def trees(draw: st.DrawFn) -> tuple[JunctionTree, list[Bucket], list[int], list[
     """Draw cliques and any elimination order, good or bad, and build its tree."""
     sizes, cliques = draw(strategies.scopes(max_vertices=8))
     buckets = buckets_in(draw(st.permutations(range(len(sizes)))), cliques)
-    return junction_tree(buckets, sizes), buckets, sizes, cliques
+    return build_junction_tree(buckets, sizes), buckets, sizes, cliques
 
 
 Built = tuple[JunctionTree, list[Bucket], list[int], list[Scope]]
@@ -101,7 +101,7 @@ def test_a_long_chain_does_not_recurse() -> None:
     """A chain of thousands of cliques is built and rooted in its middle."""
     n = 5000
     buckets = [Bucket(i, frozenset({i + 1})) for i in range(n - 1)] + [Bucket(n - 1, frozenset())]
-    tree = junction_tree(buckets, [2] * n)
+    tree = build_junction_tree(buckets, [2] * n)
     root = next(node for node in tree.nodes if node.parent == ROOT)
     assert len(tree.nodes) == n - 1
     assert min(root.clique) == pytest.approx(n / 2, abs=2)
@@ -109,5 +109,5 @@ def test_a_long_chain_does_not_recurse() -> None:
 
 def test_no_buckets() -> None:
     """Without buckets there are no nodes; the empty clique alone is a tree of one node."""
-    assert junction_tree([], []).nodes == ()
+    assert build_junction_tree([], []).nodes == ()
     assert EMPTY_CLIQUE_ALONE.nodes == ((frozenset(), frozenset(), ROOT),)

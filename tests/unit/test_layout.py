@@ -32,7 +32,7 @@ def test_duplicates_share_a_table() -> None:
     assert LAYOUT.cliques == (("a", "b"), ("c",), ())
     assert LAYOUT.offsets == (0, 6, 10, 11)
     assert LAYOUT.size == 11
-    assert dict(LAYOUT.places) == {("a", "b"): 0, ("c",): 1, (): 2}
+    assert dict(LAYOUT.positions) == {("a", "b"): 0, ("c",): 1, (): 2}
 
 
 @given(strategies.models())
@@ -116,7 +116,7 @@ def test_what_cannot_be_viewed_is_not_silently_copied(vector: Any) -> None:
 def test_wrong_lengths_are_refused(shape: tuple[int, ...]) -> None:
     """A vector of another length or with more axes is refused."""
     with pytest.raises(InvalidInput, match="must be flat with 11 entries"):
-        LAYOUT.checked(np.zeros(shape))
+        LAYOUT.as_vector(np.zeros(shape))
     with pytest.raises(InvalidInput, match="must be flat with 11 entries"):
         LAYOUT.view(np.zeros(shape), ("c",))
 
@@ -124,9 +124,9 @@ def test_wrong_lengths_are_refused(shape: tuple[int, ...]) -> None:
 def test_checked_converts() -> None:
     """Lists and strided vectors become contiguous double precision, and fit ones stay."""
     fit = np.arange(11.0)
-    assert LAYOUT.checked(fit) is fit
+    assert LAYOUT.as_vector(fit) is fit
     for given_vector in (list(range(11)), np.repeat(fit, 2)[::2], fit.astype(np.float32)):
-        checked = LAYOUT.checked(given_vector)
+        checked = LAYOUT.as_vector(given_vector)
         assert checked.dtype == np.float64
         assert checked.flags.c_contiguous
         np.testing.assert_array_equal(checked, fit)

@@ -38,7 +38,7 @@ MEASUREMENTS = [
     Measurement(("c", "b"), [3.0], stddev=1.2, query=block.Total(), noise="laplace"),
     Measurement(
         ("b", "c"), [1.0], stddev=0.8, noise="laplace",
-        query=Kron({"b": block.Point(2), "c": block.Mean((0.5, -2.0))}),
+        query=Kron({"b": block.Point(2), "c": block.WeightedSum((0.5, -2.0))}),
     ),
 ]  # fmt: skip
 
@@ -91,8 +91,8 @@ def test_gradient(kind: Kind) -> None:
 
 def test_only_squares_are_smooth() -> None:
     """A loss with an absolute value somewhere is not smooth."""
-    assert FitLoss(LAYOUT, MEASUREMENTS, "l2").smooth
-    assert not FitLoss(LAYOUT, MEASUREMENTS, "likelihood").smooth
+    assert FitLoss(LAYOUT, MEASUREMENTS, "l2").is_smooth
+    assert not FitLoss(LAYOUT, MEASUREMENTS, "likelihood").is_smooth
 
 
 def test_expected_loss_at_the_truth() -> None:

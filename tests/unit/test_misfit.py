@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from juncture.fit.estimation import estimate
-from juncture.fit.misfit import misfit_of, misfits
+from juncture.fit.misfit import find_misfits, measure_misfit
 from juncture.tables.domain import Domain
 from juncture.tables.measurement import Measurement
 
@@ -41,7 +41,7 @@ def test_honest_measurements_are_not_flagged(noise: str) -> None:
     for seed in range(10):
         given = measured(noise, seed)
         model = estimate(DOMAIN, given, total=20_000).model
-        assert misfits(model, given) == []
+        assert find_misfits(model, given) == []
 
 
 def test_too_small_a_scale_is_flagged() -> None:
@@ -51,13 +51,13 @@ def test_too_small_a_scale_is_flagged() -> None:
     noisy = given[1].values + rng.normal(0, 50, given[1].n_rows)
     lying = Measurement(("b", "c"), noisy, stddev=5.0)
     model = estimate(DOMAIN, given, total=20_000).model
-    flagged = misfits(model, [*given, lying])
+    flagged = find_misfits(model, [*given, lying])
     assert [misfit.measurement for misfit in flagged] == [lying]
-    assert misfit_of(model, lying).ratio == pytest.approx(100, rel=0.5)
+    assert measure_misfit(model, lying).ratio == pytest.approx(100, rel=0.5)
 
 
 def test_a_wrong_total_is_noticed() -> None:
     """Half the true total leaves residuals that no noise explains."""
     given = measured("gaussian", 0)
     model = estimate(DOMAIN, given, total=10_000).model
-    assert len(misfits(model, given)) == 3
+    assert len(find_misfits(model, given)) == 3

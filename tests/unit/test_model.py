@@ -17,12 +17,12 @@ from juncture import (
     InvalidInput,
     Kron,
     Matrix,
-    Mean,
     Model,
     ModelTooLarge,
     Range,
     Scaled,
     Stack,
+    WeightedSum,
 )
 
 SIZE = 6
@@ -120,7 +120,7 @@ def test_a_mean_given_another_attribute() -> None:
 
 def test_stacks_and_weights(chain: Model) -> None:
     """Answers one after another, and multiplied."""
-    one, two = Kron({"x1": Identity()}), Kron({"x1": Mean(), "x90": Range(0, 2)})
+    one, two = Kron({"x1": Identity()}), Kron({"x1": WeightedSum(), "x90": Range(0, 2)})
     found = chain.answer(Stack([one, Scaled(-2.0, two)]))
     np.testing.assert_allclose(found[:-1], chain.project(("x1",)).values)
     joint = chain.project(("x1", "x90")).values
@@ -190,17 +190,17 @@ def test_codebooks_are_checked() -> None:
     """One meaning for each code, all different, intervals the right way round."""
     domain = Domain({"a": 3})
     with pytest.raises(InvalidInput, match="must have 3 meanings for 'a'; got 2"):
-        Codebook({"a": Coding(("x", "y"))}).checked(domain)
+        Codebook({"a": Coding(("x", "y"))}).bind(domain)
     with pytest.raises(InvalidInput, match="must differ from code to code"):
         Coding(("x", "x"))
     with pytest.raises(InvalidInput, match="a lower and a higher number"):
         Coding.of_bins([3, 2, 1])
     bins = Coding.of_bins([0, 10, 20])
-    np.testing.assert_allclose(bins.below(15), [1.0, 0.5])
+    np.testing.assert_allclose(bins.share_below(15), [1.0, 0.5])
     np.testing.assert_allclose(bins.numbers, [5.0, 15.0])
-    np.testing.assert_allclose(Coding((1, 2, None)).below(2), [1.0, 0.0, 0.0])
-    np.testing.assert_allclose(Coding((1, 2, None)).below(2, inclusive=True), [1.0, 1.0, 0.0])
+    np.testing.assert_allclose(Coding((1, 2, None)).share_below(2), [1.0, 0.0, 0.0])
+    np.testing.assert_allclose(Coding((1, 2, None)).share_below(2, inclusive=True), [1.0, 1.0, 0.0])
     with pytest.raises(InvalidInput, match="ask for a range"):
-        bins.equal(5)
+        bins.match_exact(5)
     with pytest.raises(InvalidInput, match="to be compared by size"):
-        Coding(("x", "y")).below(1)
+        Coding(("x", "y")).share_below(1)

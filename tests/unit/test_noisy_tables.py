@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from juncture.errors import InvalidInput, UnreadableFile
-from juncture.publish.noisy_tables import Reading, read_domain, read_measurements
+from juncture.publish.noisy_tables import ReadOptions, read_domain, read_measurements
 from juncture.tables.codebook import Codebook
 from juncture.tables.domain import Domain
 from juncture.tables.measurement import Noise
@@ -26,13 +26,13 @@ SCHEMA = Schema(
         "member": Boolean(),
     }
 )
-READING = Reading(SCHEMA.domain, SCHEMA.codebook.checked(SCHEMA.domain), stddev=2.0)
+READING = ReadOptions(SCHEMA.domain, SCHEMA.codebook.bind(SCHEMA.domain), stddev=2.0)
 PLAIN = Domain({"x": 2, "y": 3})
 
 
-def plain(stddev: float | None = 2.0) -> Reading:
+def plain(stddev: float | None = 2.0) -> ReadOptions:
     """How to read tables of codes."""
-    return Reading(PLAIN, Codebook.plain(PLAIN), stddev)
+    return ReadOptions(PLAIN, Codebook.plain(PLAIN), stddev)
 
 
 def written(folder: Path, name: str, text: str) -> Path:

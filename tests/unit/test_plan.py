@@ -16,7 +16,7 @@ from hypothesis import given, settings
 import problems
 import strategies
 from juncture.engine.plan import Plan
-from juncture.engine.plan_text import readable_bytes, readable_count
+from juncture.engine.plan_text import format_bytes, format_count
 from juncture.engine.program import lower
 from juncture.engine.propagation import Propagation
 from juncture.engine.reference import Reference
@@ -346,7 +346,7 @@ def test_every_problem_prints(problem: Problem) -> None:
 )
 def test_readable_bytes(size_bytes: int, text: str) -> None:
     """Bytes are shown with three figures or fewer and a unit that suits them."""
-    assert readable_bytes(size_bytes) == text
+    assert format_bytes(size_bytes) == text
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_readable_bytes(size_bytes: int, text: str) -> None:
 )
 def test_readable_counts(count: int, text: str) -> None:
     """Counts are exact while short, and powers of ten beyond, however large."""
-    assert readable_count(count) == text
+    assert format_count(count) == text
 
 
 SCRIPT = """

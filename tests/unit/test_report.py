@@ -28,11 +28,11 @@ from juncture import (
 )
 from juncture.privacy.accounting import epsilon_of_rho
 from juncture.publish.report import distributions, palette
-from juncture.publish.report.axis import compact, ticks
-from juncture.publish.report.charts import merged
-from juncture.publish.report.distributions import strongest_pairs
+from juncture.publish.report.axis import choose_ticks, format_compact
+from juncture.publish.report.charts import group_labels
+from juncture.publish.report.distributions import render_pairs
 from juncture.publish.report.document import report_html, write_report
-from juncture.publish.report.reuse import python_lines
+from juncture.publish.report.reuse import python_example
 
 VOID = {"br", "hr", "img", "link", "meta"}
 LOADING = {"src", "srcset", "data", "poster", "action", "background", "xlink:href"}
@@ -239,10 +239,10 @@ def test_pairs_of_large_trees_are_those_inside_cliques(
 ) -> None:
     """Where not all pairs can be asked, those of the cliques are, with the same figures."""
     model = of([("p", "q"), ("q", "r")], {"p": 4, "q": 5, "r": 3})
-    whole = Page(strongest_pairs(model)).text
+    whole = Page(render_pairs(model)).text
     monkeypatch.setattr(distributions, "_SMALL_TREE", 0)
     monkeypatch.setattr(distributions, limit, 0)
-    fewer = Page(strongest_pairs(model)).text
+    fewer = Page(render_pairs(model)).text
     assert "p and r" not in fewer
     assert "r and p" not in fewer
     figures = re.findall(r"\(([\d.]+ bits)\)", fewer)
@@ -338,7 +338,7 @@ def test_the_strongest_pair_comes_first() -> None:
         Factor(domain.project(("p", "copy")), strong),
         Factor(domain.project(("p", "blur")), weak),
     ]
-    section = Page(strongest_pairs(Model.of_potentials(domain, factors, 100.0))).text
+    section = Page(render_pairs(Model.of_potentials(domain, factors, 100.0))).text
     assert section.index("p and copy") < section.index("p and blur")
     assert "alone" not in section
     assert "Very strong: knowing" in section
@@ -351,7 +351,7 @@ def test_the_python_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for made in (fitted(), Release(model=of([(HOSTILE,)], {HOSTILE: 2}))):
         made.save(tmp_path / "release.jct")
         names: dict[str, Any] = {}
-        exec(python_lines(made.model, "release.jct"), names)
+        exec(python_example(made.model, "release.jct"), names)
         assert len(names["records"]) == len(made.model.domain)
 
 
@@ -388,13 +388,18 @@ def test_contrast_is_that_of_wcag() -> None:
 
 def test_ticks_are_round_numbers() -> None:
     """Whole numbers are named at round ones, intervals at round edges, texts evenly."""
-    assert [t.label for t in ticks([str(n) for n in range(17, 91)])] == ["20", "40", "60", "80"]
+    assert [t.label for t in choose_ticks([str(n) for n in range(17, 91)])] == [
+        "20",
+        "40",
+        "60",
+        "80",
+    ]
     bins = [f"[{low}, {low + 500})" for low in range(250, 10_250, 500)]
-    assert [(t.at, t.label) for t in ticks(bins)] == [
+    assert [(t.at, t.label) for t in choose_ticks(bins)] == [
         (3.5, "2000"), (7.5, "4000"), (11.5, "6000"), (15.5, "8000"), (19.5, "10k"),
     ]  # fmt: skip
-    assert len(ticks([f"value {n}" for n in range(100)])) <= 6
-    assert [compact(n) for n in (950.0, 9000.0, 12_500.0, 1.2e6, 3e9)] == [
+    assert len(choose_ticks([f"value {n}" for n in range(100)])) <= 6
+    assert [format_compact(n) for n in (950.0, 9000.0, 12_500.0, 1.2e6, 3e9)] == [
         "950", "9000", "12.5k", "1.2M", "3G",
     ]  # fmt: skip
 
@@ -402,11 +407,11 @@ def test_ticks_are_round_numbers() -> None:
 def test_groups_of_values_cover_all() -> None:
     """Adjacent values are merged into at most so many groups that begin at 0 and end at the end."""
     for size in (1, 23, 24, 25, 1000):
-        groups, names = merged([str(n) for n in range(size)], 24)
+        groups, names = group_labels([str(n) for n in range(size)], 24)
         assert (groups[0], groups[-1]) == (0, size)
         assert groups == sorted(set(groups))
         assert len(names) == len(groups) - 1 <= 24
-    assert merged(["p", "q", "r"], 2) == ([0, 1, 3], ["p", "q to r"])
+    assert group_labels(["p", "q", "r"], 2) == ([0, 1, 3], ["p", "q to r"])
 
 
 @pytest.mark.parametrize("values", [np.array(3.5), np.arange(40.0), np.zeros((3, 30))])

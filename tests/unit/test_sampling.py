@@ -181,7 +181,7 @@ def test_parquet_in_chunks(model: Model, tmp_path: Path) -> None:
     book = Codebook({"b": Coding(("x", None, "z")), "d": Coding.of_bins([0, 0.5, 2])})
     seen: list[tuple[int, int]] = []
     path = model.with_codebook(book).write_parquet(
-        tmp_path / "deep" / "records.parquet", 1000, rng=6, chunk=300,
+        tmp_path / "deep" / "records.parquet", 1000, rng=6, chunk_size=300,
         callback=lambda done, n: seen.append((done, n)),
     )  # fmt: skip
     table = pq.read_table(path)
@@ -203,4 +203,4 @@ def test_a_failed_write_leaves_nothing(model: Model, tmp_path: Path) -> None:
         model.write_parquet(tmp_path / "records.parquet", 100, callback=stop)
     assert not list(tmp_path.iterdir())
     with pytest.raises(InvalidInput, match="`chunk` must be at least 1"):
-        model.write_parquet(tmp_path / "records.parquet", 100, chunk=0)
+        model.write_parquet(tmp_path / "records.parquet", 100, chunk_size=0)

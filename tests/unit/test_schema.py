@@ -27,7 +27,7 @@ from juncture.tables.schema import (
     Period,
     Schema,
 )
-from juncture.tables.schema_toml import read_schema, schema_of, schema_toml
+from juncture.tables.schema_toml import parse_schema, read_schema, schema_toml
 
 LOW, HIGH = dt.date(2020, 2, 10), dt.date(2021, 3, 5)
 SCHEMA = Schema(
@@ -137,7 +137,7 @@ GOOD = {"format": "juncture schema", "version": 1}
 def test_slips_are_named(content: dict[str, Any], words: str) -> None:
     """With the column and what to write instead."""
     with pytest.raises(InvalidInput, match=words):
-        schema_of(content)
+        parse_schema(content)
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

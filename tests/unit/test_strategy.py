@@ -23,15 +23,15 @@ from juncture.mechanisms.hdmm import HDMM, Estimation, Template
 from juncture.mechanisms.least_squares import full_least_squares, local_least_squares
 from juncture.mechanisms.marginal_strategy import (
     Spaces,
-    marginal_strategy,
     marginals_error,
+    optimise_marginals,
     residual_least_squares,
 )
-from juncture.mechanisms.strategy import Shares, optimise_product, shares, union_strategy
+from juncture.mechanisms.strategy import Shares, divide_budget, optimise_product, optimise_union
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
-from juncture.private.sources.source import Memory
+from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
@@ -97,7 +97,7 @@ def test_shares_minimise_the_total_error() -> None:
     errors, sizes, rng = [1.0, 8.0, 27.0], [5.0, 1.0, 0.1], np.random.default_rng(0)
     for gaussian, power in ((False, 2), (True, 1)):
         for by in (Shares.TOTAL, Shares.RELATIVE):
-            best = shares(errors, by, gaussian=gaussian, sizes=sizes)
+            best = divide_budget(errors, by, gaussian=gaussian, sizes=sizes)
             assert sum(best) == pytest.approx(1.0)
 
             def whole(parts: Sequence[float], by: Shares = by, power: int = power) -> float:
@@ -108,7 +108,7 @@ def test_shares_minimise_the_total_error() -> None:
 
             for other in rng.dirichlet(np.ones(3), 500):
                 assert whole(other) >= whole(best) - 1e-9
-    assert shares(errors, Shares.EQUAL, gaussian=False) == [1 / 3] * 3
+    assert divide_budget(errors, Shares.EQUAL, gaussian=False) == [1 / 3] * 3
 
 
 def test_least_squares_on_the_full_table() -> None:
@@ -189,9 +189,9 @@ def test_one_product_for_several_tasks(gaussian: bool) -> None:
         assert error == pytest.approx(np.trace(inverse @ own.T @ own), rel=1e-6)
     counted = sum(float((dense(domain, t) ** 2).sum()) for t in tasks)
     assert found.error < counted
-    union = union_strategy(workload, gaussian=gaussian, divided=Shares.TOTAL)
-    assert len(union.parts) == 1
-    assert [part.share for part in union.parts] == [1.0]
+    union = optimise_union(workload, gaussian=gaussian, rule=Shares.TOTAL)
+    assert len(union.queries) == 1
+    assert [part.share for part in union.queries] == [1.0]
 
 
 def test_tasks_that_want_different_things_are_measured_apart() -> None:
@@ -201,8 +201,8 @@ def test_tasks_that_want_different_things_are_measured_apart() -> None:
         Task(("a", "b"), (Identity(), Total())),
         Task(("a", "b"), (Total(), Identity())),
     )
-    union = union_strategy(Workload(domain, totals), gaussian=False, divided=Shares.TOTAL)
-    assert len(union.parts) == 2
+    union = optimise_union(Workload(domain, totals), gaussian=False, rule=Shares.TOTAL)
+    assert len(union.queries) == 2
     assert union.expected_squared_errors([2.0, 1.0]) == pytest.approx([160.0, 40.0])
 
 
@@ -247,14 +247,14 @@ def test_gaussian_marginals_are_optimal(k: int) -> None:
     workload = Workload.all_marginals(DOMAIN, k)
     whole = np.vstack([dense(DOMAIN, task) for task in workload.tasks])
     bound = np.linalg.svd(whole, compute_uv=False).sum() ** 2 / DOMAIN.size
-    found = marginal_strategy(workload, gaussian=True)
-    stddevs = [part.share**-0.5 for part in found.parts]
+    found = optimise_marginals(workload, gaussian=True)
+    stddevs = [part.share**-0.5 for part in found.queries]
     error = sum(found.expected_squared_errors(stddevs))
-    assert sum(part.share for part in found.parts) == pytest.approx(1.0)
+    assert sum(part.share for part in found.queries) == pytest.approx(1.0)
     assert bound <= error <= 1.1 * bound
     strategy = sum(
         part.share * _dense_gram(Task(part.clique, (Identity(),) * len(part.clique)))
-        for part in found.parts
+        for part in found.queries
     )
     inverse = np.linalg.pinv(np.asarray(strategy))
     assert error == pytest.approx(np.trace(inverse @ whole.T @ whole))
@@ -336,7 +336,7 @@ def test_expected_error_is_what_simulation_shows(
     workload = Workload(DOMAIN, tasks)
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(0, size, 500) for name, size in DOMAIN.items()}
-    source = Memory(DOMAIN, columns)
+    source = CodedTable(DOMAIN, columns)
     true = [
         task.operator(DOMAIN).apply(table.values)
         for task, table in zip(tasks, source.exact_counts(workload.cliques), strict=True)
@@ -360,5 +360,5 @@ def test_subsets_of_many_attributes_stay_few() -> None:
     domain = Domain({f"x{i}": 3 for i in range(50)})
     workload = Workload.all_marginals(domain, 2)
     assert len(Spaces.of(workload).sets) == len(list(combinations(range(50), 2))) + 50 + 1
-    found = marginal_strategy(workload, gaussian=True, restarts=1)
-    assert sum(part.share for part in found.parts) == pytest.approx(1.0)
+    found = optimise_marginals(workload, gaussian=True, restarts=1)
+    assert sum(part.share for part in found.queries) == pytest.approx(1.0)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from juncture.publish.report.tree_layout import layered, outline
+from juncture.publish.report.tree_layout import arrange_boxes, arrange_outline
 
 
 def forest(n: int, seed: int) -> list[int | None]:
@@ -26,7 +26,7 @@ def test_boxes_do_not_touch(n: int, seed: int) -> None:
     """Boxes lie within the drawing, apart from each other, and children below their parents."""
     parents, rng = forest(n, seed), np.random.default_rng(seed)
     heights = rng.uniform(20, 90, n).tolist()
-    places, width, height = layered(parents, heights, width=100.0, gap=10.0, level=30.0)
+    places, width, height = arrange_boxes(parents, heights, width=100.0, gap=10.0, level=30.0)
     for one in range(n):
         assert 0 <= places[one].x <= width - 100.0 + 1e-9
         assert 0 <= places[one].y <= height - heights[one] + 1e-9
@@ -43,7 +43,7 @@ def test_boxes_do_not_touch(n: int, seed: int) -> None:
 def test_an_outline_is_narrow_and_its_lines_do_not_cross(n: int, seed: int) -> None:
     """Every node has a row below its parent's, in a lane that no row between them uses."""
     parents = forest(n, seed)
-    rows = outline(parents)
+    rows = arrange_outline(parents)
     assert sorted(row.node for row in rows) == list(range(n))
     assert max(row.lane for row in rows) <= math.log2(n)
     for place, row in enumerate(rows):
@@ -61,4 +61,4 @@ def test_an_outline_is_narrow_and_its_lines_do_not_cross(n: int, seed: int) -> N
 def test_a_chain_stays_in_one_lane() -> None:
     """However long a chain is, it is one line."""
     parents: list[int | None] = [*range(1, 500), None]
-    assert {row.lane for row in outline(parents)} == {0}
+    assert {row.lane for row in arrange_outline(parents)} == {0}

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from juncture.fit.estimation import estimate
-from juncture.fit.solvers.stop_at_noise import StopAtNoise
+from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.mechanisms.forecast import mechanism_for
 from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
-from juncture.private.sources.source import Memory
+from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Domain
 from juncture.tables.measurement import Measurement
 from juncture.tables.workload import Workload
@@ -21,8 +21,8 @@ from juncture.tables.workload import Workload
 DOMAIN = Domain({"a": 3, "b": 2, "c": 2})
 
 
-@pytest.mark.parametrize("solver", [None, StopAtNoise()])
-def test_every_step_of_a_fit_is_told(solver: StopAtNoise | None) -> None:
+@pytest.mark.parametrize("solver", [None, EarlyStopping()])
+def test_every_step_of_a_fit_is_told(solver: EarlyStopping | None) -> None:
     """The steps are counted one by one, up to the number that the statistics have."""
     seen: list[tuple[int, int]] = []
     given = [Measurement(("a", "b"), np.arange(6.0), stddev=1.0)]
@@ -45,7 +45,7 @@ def test_every_step_of_a_fit_is_told(solver: StopAtNoise | None) -> None:
 def test_mechanisms_tell_their_stages(name: str, stages: list[str], tmp_path: Path) -> None:
     """Every stage is told in order, never goes back, and never exceeds what was announced."""
     rng = np.random.default_rng(0)
-    table = Memory(DOMAIN, {n: rng.integers(0, size, 200) for n, size in DOMAIN.items()})
+    table = CodedTable(DOMAIN, {n: rng.integers(0, size, 200) for n, size in DOMAIN.items()})
     ledger = Ledger.create(tmp_path / "ledger", Budget(rho=0.5), Neighbours.REPLACE)
     seen: list[tuple[str, int, int]] = []
     mechanism_for(name, ledger.budget).run(

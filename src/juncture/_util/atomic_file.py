@@ -11,7 +11,7 @@ from typing import IO
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of `path` once it is whole and on the disk.
 
     Whatever stops the writing, also the user, leaves `path` as it was and nothing else behind.

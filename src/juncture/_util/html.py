@@ -39,36 +39,36 @@ def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
     >>> tag("p", "a < b ", tag("b", "bold"), class_="note", hidden=None)
     '<p class="note">a &lt; b <b>bold</b></p>'
     """
-    opened = name + "".join(_written(key, value) for key, value in attributes.items())
+    start = name + "".join(_format_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:
-        return Markup(f"<{opened}>")
+        return Markup(f"<{start}>")
     inside = join(children)
     if not inside and name in _SHAPES:
-        return Markup(f"<{opened}/>")
-    return Markup(f"<{opened}>{inside}</{name}>")
+        return Markup(f"<{start}/>")
+    return Markup(f"<{start}>{inside}</{name}>")
 
 
 def join(children: Iterable[Child], between: str = "") -> Markup:
     """Children one after another, lists among them opened; what is None is left out."""
-    parts = [_child(child) for child in children if child is not None]
+    parts = [_render_child(child) for child in children if child is not None]
     return Markup(text(between).join(parts))
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A coordinate, as short as a hundredth of a pixel allows."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.0f}"
 
 
-def _child(child: Child) -> Markup:
+def _render_child(child: Child) -> Markup:
     if isinstance(child, str):
         return text(child)
     return join(child or ())
 
 
-def _written(key: str, value: Attribute) -> str:
+def _format_attribute(key: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
     name = key.removesuffix("_").replace("_", "-")
     if value is True:
         return f" {name}"
-    return f' {name}="{text(value if isinstance(value, str) else number(value))}"'
+    return f' {name}="{text(value if isinstance(value, str) else format_number(value))}"'

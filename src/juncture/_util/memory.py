@@ -30,10 +30,10 @@ def _free_on_machine() -> int:
 
 def _free_in_container() -> list[int]:
     """What a control group leaves us, where one sets a limit."""
-    found = []
+    free = []
     for limit, used in _CONTAINER:
         if Path(limit).exists() and Path(used).exists():
-            most = Path(limit).read_text().strip()
-            if most != "max":
-                found.append(max(0, int(most) - int(Path(used).read_text())))
-    return found
+            maximum = Path(limit).read_text().strip()
+            if maximum != "max":
+                free.append(max(0, int(maximum) - int(Path(used).read_text())))
+    return free

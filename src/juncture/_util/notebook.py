@@ -16,7 +16,7 @@ from juncture._util.html import Child, Markup, join, tag
 
 Values = NDArray[np.float64]
 
-_MOST_ROWS, _MOST_COLUMNS, _MOST_LINES, _MOST_BARS = 12, 10, 20, 48
+_MAX_ROWS, _MAX_COLUMNS, _MAX_LINES, _MAX_BARS = 12, 10, 20, 48
 _BOX = "font-size:13px;line-height:1.45;max-width:100%;overflow-x:auto"
 _CELL = "text-align:right;padding:2px 10px;border:0;font-variant-numeric:tabular-nums"
 _NAME = "text-align:left;white-space:nowrap;padding:2px 10px 2px 0;border:0;font-weight:600"
@@ -40,15 +40,15 @@ def table_html(attributes: Sequence[str], values: Values) -> str:
     )
     title = f"Factor over {sizes}" if attributes else "Factor without attributes"
     if values.ndim == 0:
-        return _boxed(title, tag("div", written(values)[0]))
+        return _box(title, tag("div", format_numbers(values)[0]))
     if values.ndim == 1:
-        heads, rows = ["value"], values[:_MOST_ROWS, None]
+        heads, rows = ["value"], values[:_MAX_ROWS, None]
     else:
-        flat = values.reshape(-1, values.shape[-1])[:_MOST_ROWS, :_MOST_COLUMNS]
+        flat = values.reshape(-1, values.shape[-1])[:_MAX_ROWS, :_MAX_COLUMNS]
         heads, rows = [str(code) for code in range(flat.shape[1])], flat
-        if values.shape[-1] > _MOST_COLUMNS:
+        if values.shape[-1] > _MAX_COLUMNS:
             heads.append("…")
-    return _boxed(title, _grid(attributes, values.shape, heads, rows), _left_over(values))
+    return _box(title, _grid(attributes, values.shape, heads, rows), _rest_note(values))
 
 
 def _grid(
@@ -63,23 +63,23 @@ def _grid(
         [tag("th", name, style=f"{_NAME};{_LINE}") for name in (*down[:-1], last)],
         [tag("th", head, style=f"{_CELL};{_LINE}") for head in heads],
     )
-    lines, texts, wide = [], written(rows), rows.shape[1]
-    for place in range(len(rows)):
-        codes = np.unravel_index(place, sizes)
-        row = texts[place * wide : (place + 1) * wide]
+    lines, texts, wide = [], format_numbers(rows), rows.shape[1]
+    for index in range(len(rows)):
+        codes = np.unravel_index(index, sizes)
+        row = texts[index * wide : (index + 1) * wide]
         cells = [tag("td", value, style=_CELL) for value in row]
         lines.append(tag("tr", [tag("td", str(c), style=_NAME) for c in codes], cells))
     return tag("table", tag("thead", top), tag("tbody", lines), style=_TABLE)
 
 
-def _left_over(values: Values) -> str | None:
-    shown = min(_MOST_ROWS, values.size if values.ndim == 1 else values.size // values.shape[-1])
-    across = 1 if values.ndim == 1 else min(_MOST_COLUMNS, values.shape[-1])
+def _rest_note(values: Values) -> str | None:
+    shown = min(_MAX_ROWS, values.size if values.ndim == 1 else values.size // values.shape[-1])
+    across = 1 if values.ndim == 1 else min(_MAX_COLUMNS, values.shape[-1])
     left = values.size - shown * across
     return f"… and {left:,} cells more" if left else None
 
 
-def written(values: Values) -> list[str]:
+def format_numbers(values: Values) -> list[str]:
     """Numbers, all to the same number of decimals while they are of ordinary size."""
     flat = values.reshape(-1)
     finite = flat[np.isfinite(flat)]
@@ -95,7 +95,7 @@ def plan_html(description: str) -> str:
     """A plan: its headline, and the text of its drawing."""
     headline, *rest = description.split("\n")
     drawing = tag("pre", "\n".join(rest), style="margin:4px 0;background:none;color:inherit")
-    return _boxed(headline, drawing)
+    return _box(headline, drawing)
 
 
 def model_html(title: str, lines: Sequence[Line], n_attributes: int) -> str:
@@ -105,33 +105,33 @@ def model_html(title: str, lines: Sequence[Line], n_attributes: int) -> str:
             "tr",
             tag("td", line.name, style=_NAME),
             tag("td", f"{line.size:,}", style=_CELL),
-            tag("td", _shape(line), style="padding:2px 0;border:0;text-align:left"),
+            tag("td", _sparkline(line), style="padding:2px 0;border:0;text-align:left"),
         )
-        for line in lines[:_MOST_LINES]
+        for line in lines[:_MAX_LINES]
     ]
     heads = zip(("attribute", "values", "distribution"), (_NAME, _CELL, _NAME), strict=True)
     top = tag("tr", [tag("th", head, style=f"{style};{_LINE}") for head, style in heads])
-    made = tag("table", tag("thead", top), tag("tbody", rows), style=_TABLE)
+    table = tag("table", tag("thead", top), tag("tbody", rows), style=_TABLE)
     left = n_attributes - len(rows)
     noun = "attribute" if left == 1 else "attributes"
-    return _boxed(title, made, f"… and {left} {noun} more" if left else None)
+    return _box(title, table, f"… and {left} {noun} more" if left else None)
 
 
-def most_lines() -> int:
+def max_lines() -> int:
     """How many attributes of a model are shown."""
-    return _MOST_LINES
+    return _MAX_LINES
 
 
-def _shape(line: Line) -> Markup:
+def _sparkline(line: Line) -> Markup:
     """A distribution as a small drawing."""
-    count = min(len(line.masses), _MOST_BARS)
+    count = min(len(line.masses), _MAX_BARS)
     starts = np.arange(count) * len(line.masses) // count
     sums = np.add.reduceat(line.masses, starts)
     heights = 18.0 * sums / (float(sums.max()) or 1.0)
     wide = 144.0 / count
     bars = [
-        tag("rect", x=place * wide, y=18.0 - high, width=wide * 0.85, height=high)
-        for place, high in enumerate(heights)
+        tag("rect", x=index * wide, y=18.0 - high, width=wide * 0.85, height=high)
+        for index, high in enumerate(heights)
     ]
     return tag(
         "svg",
@@ -152,10 +152,10 @@ def list_html(title: str, points: Sequence[tuple[str, str]]) -> str:
         tag("tr", tag("td", name, style=_NAME), tag("td", value, style="text-align:left;border:0"))
         for name, value in points
     ]
-    return _boxed(title, tag("table", tag("tbody", rows), style=_TABLE))
+    return _box(title, tag("table", tag("tbody", rows), style=_TABLE))
 
 
-def _boxed(title: str, content: Child, more: str | None = None) -> str:
+def _box(title: str, content: Child, more: str | None = None) -> str:
     end = None if more is None else tag("div", more, style=_QUIET)
     parts = join([tag("div", title, style="font-weight:600;margin-bottom:4px"), content, end])
     return str(tag("div", parts, style=_BOX))

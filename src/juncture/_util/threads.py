@@ -13,24 +13,24 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-def together(run: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+def run_parallel(run: Callable[[Part], Result], items: Sequence[Part]) -> list[Result]:
     """The results of all parts, which run at the same time."""
-    if not parts:
+    if not items:
         return []
-    others = [_pool(len(parts) - 1).submit(run, part) for part in parts[1:]]
-    return [run(parts[0]), *(other.result() for other in others)]
+    others = [_pool(len(items) - 1).submit(run, item) for item in items[1:]]
+    return [run(items[0]), *(other.result() for other in others)]
 
 
-def processors() -> int:
+def cpu_count() -> int:
     """How many this process may use, which may be fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def spans(n: int, worth: int) -> list[tuple[int, int]]:
+def split_range(n: int, min_size: int) -> list[tuple[int, int]]:
     """A range in as many parts as there are processors, if each part is worth a thread."""
-    n_parts = max(1, min(processors(), n // worth))
+    n_parts = max(1, min(cpu_count(), n // min_size))
     ends = [n * part // n_parts for part in range(n_parts + 1)]
     return list(pairwise(ends))
 

@@ -8,10 +8,10 @@ Watch = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is at most."""
 
 
-def unwatched(_what: str, _done: int, _most: int) -> None:
+def ignore_progress(_what: str, _done: int, _maximum: int) -> None:
     """The watch of those who gave none."""
 
 
-def steps(watch: Watch, what: str) -> Callable[[int, int], None]:
+def watch_steps(watch: Watch, what: str) -> Callable[[int, int], None]:
     """A watch of one piece of work alone."""
-    return lambda done, most: watch(what, done, most)
+    return lambda done, maximum: watch(what, done, maximum)

@@ -41,8 +41,8 @@ app.command(short_help="Compare a release with the table or another release.")(c
 app.add_typer(ledger.app, name="ledger")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         say(f"{PROGRAM} {version(PROGRAM)}")

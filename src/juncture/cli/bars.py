@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from juncture._util.watch import Watch, unwatched
+from juncture._util.watch import Watch, ignore_progress
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
+def show_progress() -> Iterator[Watch]:
     """A watch that draws bars on the terminal, one for each piece of work, with the time left."""
     if not sys.stderr.isatty():
-        yield unwatched
+        yield ignore_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -27,9 +27,9 @@ def watching() -> Iterator[Watch]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         tasks: dict[str, object] = {}
 
-        def watch(what: str, done: int, most: int) -> None:
+        def watch(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = progress.add_task(what, total=most)
-            progress.update(tasks[what], completed=done, total=most)  # type: ignore[arg-type]
+                tasks[what] = progress.add_task(what, total=total)
+            progress.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
 
         yield watch

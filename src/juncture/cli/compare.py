@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import require_file, say, say_json, table
+from juncture.cli.console import format_table, require_file, say, say_json
 from juncture.cli.options import Json, ReleaseFile
 from juncture.errors import InvalidInput
 
@@ -51,24 +51,26 @@ def compare(
       juncture compare people.jct people.csv
       juncture compare people.jct yesterday.jct --worst 20
     """
-    from juncture.publish.comparison import differences, small_cliques
+    from juncture.publish.comparison import compare_counts, small_cliques
     from juncture.publish.release import load
 
     require_file(release, "RELEASE")
     require_file(other, "DATA|RELEASE2", or_folder=True)
     mine = load(release)
     with_release = other.suffix.lower() == ".jct"
-    truth = _of_release(mine, load(other)) if with_release else _of_table(mine, other, schema)
+    truth = (
+        _release_counts(mine, load(other)) if with_release else _table_counts(mine, other, schema)
+    )
     measured = [m.clique for m in mine.measurements]
     cliques = small_cliques(mine.model.domain, measured)
-    found = differences(cliques, truth, mine.model.project_many)
+    results = compare_counts(cliques, truth, mine.model.project_many)
     if as_json:
-        _print_json(found, private=not with_release)
+        _print_json(results, private=not with_release)
     else:
-        _print(found, worst, private=not with_release)
+        _print(results, worst, private=not with_release)
 
 
-def _of_release(mine: Release, other: Release) -> Counts:
+def _release_counts(mine: Release, other: Release) -> Counts:
     if other.model.domain != mine.model.domain:
         raise InvalidInput(
             "`RELEASE2` must have the columns and sizes of the first release; got others. Compare "
@@ -77,66 +79,73 @@ def _of_release(mine: Release, other: Release) -> Counts:
     return other.model.project_many
 
 
-def _of_table(mine: Release, path: Path, schema: Path | None) -> Counts:
+def _table_counts(mine: Release, path: Path, schema: Path | None) -> Counts:
     from juncture.private.sources.duck import DuckDB
     from juncture.tables.schema_toml import read_schema
 
-    found = mine.schema if schema is None else read_schema(schema)
-    if found is None:
+    parsed = mine.schema if schema is None else read_schema(schema)
+    if parsed is None:
         raise InvalidInput(
             "`--schema` must be given, because the release has none in it. It says how the "
             "table's values become codes."
         )
-    if found.domain != mine.model.domain:
+    if parsed.domain != mine.model.domain:
         raise InvalidInput(
             "`--schema` must have the columns and sizes of the release; got others. Give the one "
             "that it was made under."
         )
-    return DuckDB(path, found).exact_counts
+    return DuckDB(path, parsed).exact_counts
 
 
-def _print(found: list[Difference], worst: int, *, private: bool) -> None:
+def _print(results: list[Difference], worst: int, *, private: bool) -> None:
     if private:
         say(f"{NOT_PRIVATE}\n")
-    groups = {size: [d for d in found if len(d.clique) == size] for size in sorted(_sizes(found))}
+    groups = {
+        size: [d for d in results if len(d.clique) == size] for size in sorted(_sizes(results))
+    }
     columns = ("marginals of", "number", "mean error", "largest error")
     rows = [
-        (f"{n} column{'s' * (n > 1)}", len(group), _percent(_mean(group)), _percent(_most(group)))
+        (
+            f"{n} column{'s' * (n > 1)}",
+            len(group),
+            _percent(_mean_error(group)),
+            _percent(_max_error(group)),
+        )
         for n, group in groups.items()
     ]
-    say(table(columns, rows))
-    ordered = sorted(found, key=lambda d: -d.error)[:worst]
+    say(format_table(columns, rows))
+    ordered = sorted(results, key=lambda d: -d.error)[:worst]
     if ordered:
         say("\nFurthest off:\n")
         lines = [
             (", ".join(d.clique), d.cells, _percent(d.error), d.mean, d.largest) for d in ordered
         ]
-        say(table(("marginal", "cells", "error", "mean per cell", "largest"), lines))
+        say(format_table(("marginal", "cells", "error", "mean per cell", "largest"), lines))
     if private:
         say(f"\n{NOT_PRIVATE}")
 
 
-def _print_json(found: list[Difference], *, private: bool) -> None:
+def _print_json(results: list[Difference], *, private: bool) -> None:
     say_json(
         {
             "private": private,
             "warning": NOT_PRIVATE if private else None,
-            "mean_error": _mean(found),
-            "marginals": [asdict(difference) for difference in found],
+            "mean_error": _mean_error(results),
+            "marginals": [asdict(difference) for difference in results],
         }
     )
 
 
-def _sizes(found: list[Difference]) -> set[int]:
-    return {len(difference.clique) for difference in found}
+def _sizes(results: list[Difference]) -> set[int]:
+    return {len(difference.clique) for difference in results}
 
 
-def _mean(found: list[Difference]) -> float:
-    return sum(difference.error for difference in found) / len(found)
+def _mean_error(results: list[Difference]) -> float:
+    return sum(difference.error for difference in results) / len(results)
 
 
-def _most(found: list[Difference]) -> float:
-    return max(difference.error for difference in found)
+def _max_error(results: list[Difference]) -> float:
+    return max(difference.error for difference in results)
 
 
 def _percent(share: float) -> str:

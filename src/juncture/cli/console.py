@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from juncture.errors import InvalidInput, UnreadableFile
 
 
-class Misused(InvalidInput):
+class UsageError(InvalidInput):
     """Options that do not go together, or that something is missing from."""
 
 
@@ -60,45 +60,45 @@ def error(text: str) -> None:
 
 def say_json(content: object) -> None:
     """Print JSON; numbers that are not finite become null."""
-    print(json.dumps(_finite(content), ensure_ascii=False, indent=2, default=str))
+    print(json.dumps(_finite_or_none(content), ensure_ascii=False, indent=2, default=str))
 
 
-def say_rows(columns: Sequence[str], rows: Rows, form: Format = Format.TABLE) -> None:
+def say_rows(columns: Sequence[str], rows: Rows, output_format: Format = Format.TABLE) -> None:
     """Print rows as a table for people, as CSV, or as JSON objects."""
-    match form:
+    match output_format:
         case Format.JSON:
-            names = distinct(columns)
+            names = make_unique(columns)
             say_json([dict(zip(names, row, strict=True)) for row in rows])
         case Format.CSV:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             writer.writerow(columns)
-            writer.writerows([_csv_cell(value) for value in row] for row in rows)
+            writer.writerows([_to_csv_cell(value) for value in row] for row in rows)
         case Format.TABLE:
-            say(table(columns, rows))
+            say(format_table(columns, rows))
 
 
-def distinct(names: Sequence[str]) -> list[str]:
+def make_unique(names: Sequence[str]) -> list[str]:
     """The names, those that came before with a number behind them: nothing is lost as a key."""
-    found: list[str] = []
+    unique: list[str] = []
     for name in names:
         number, free = 2, name
-        while free in found or (free != name and free in names):
+        while free in unique or (free != name and free in names):
             number, free = number + 1, f"{name} ({number})"
-        found.append(free)
-    return found
+        unique.append(free)
+    return unique
 
 
-def table(columns: Sequence[str], rows: Rows) -> str:
+def format_table(columns: Sequence[str], rows: Rows) -> str:
     """Aligned columns: numbers to the right, words to the left."""
     values = [[row[i] for row in rows] for i in range(len(columns))]
-    right = [all(map(_to_the_right, column)) for column in values]
-    shown = [_shown(column) for column in values]
+    right = [all(map(_is_right_aligned, column)) for column in values]
+    shown = [_format_column(column) for column in values]
     widths = [max(map(len, [n, *cells])) for n, cells in zip(columns, shown, strict=True)]
     lines = [list(columns), ["-" * width for width in widths], *zip(*shown, strict=True)]
-    return "\n".join(_line(line, widths, right) for line in lines)
+    return "\n".join(_format_line(line, widths, right) for line in lines)
 
 
-def pairs(items: Iterable[tuple[str, str]]) -> str:
+def format_pairs(items: Iterable[tuple[str, str]]) -> str:
     """Names with their values below each other."""
     listed = list(items)
     width = max((len(name) for name, _ in listed), default=0)
@@ -131,14 +131,14 @@ def refuse_existing(path: Path, *, force: bool, read: Sequence[Path] = ()) -> No
 
 def refuse_same(what: str, path: Path, others: Sequence[Path]) -> None:
     """Refuse to write where the same command reads or writes something else."""
-    if any(path.absolute() == other.absolute() or _one_file(path, other) for other in others):
+    if any(path.absolute() == other.absolute() or _is_same_file(path, other) for other in others):
         raise InvalidInput(
             f"`{what}` must be a file of its own; got {path}, which this command uses for "
             "something else. Choose another name."
         )
 
 
-def _one_file(path: Path, other: Path) -> bool:
+def _is_same_file(path: Path, other: Path) -> bool:
     return path.exists() and other.exists() and path.samefile(other)
 
 
@@ -155,7 +155,7 @@ def _nearest_folder(path: Path) -> Path:
     return next(folder for folder in path.absolute().parents if folder.exists())
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+def _format_line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
     parts = [
         cell.rjust(width) if to_right else cell.ljust(width)
         for cell, width, to_right in zip(cells, widths, right, strict=True)
@@ -163,32 +163,32 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
     return "  ".join(parts).rstrip()
 
 
-def _to_the_right(value: object) -> bool:
+def _is_right_aligned(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _csv_cell(value: object) -> object:
+def _to_csv_cell(value: object) -> object:
     """A value as CSV files have it; truth values as SQL and the records' files write them."""
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else value
 
 
-def _shown(column: Sequence[object]) -> list[str]:
+def _format_column(column: Sequence[object]) -> list[str]:
     """A column in words, its fractions with as many digits as its largest number needs."""
     numbers = [v for v in column if isinstance(v, float) and math.isfinite(v)]
-    form = _form(max(map(abs, numbers), default=0.0))
+    form = _number_format(max(map(abs, numbers), default=0.0))
     return [
         "NULL"
         if value is None
         else form.format(value)
         if isinstance(value, float) and math.isfinite(value)
-        else str(_csv_cell(value))
+        else str(_to_csv_cell(value))
         for value in column
     ]
 
 
-def _form(largest: float) -> str:
+def _number_format(largest: float) -> str:
     """How to write numbers up to a size, so that a person can compare them."""
     if 0.01 <= largest < 1e15:
         decimals = 1 if largest >= 100 else 2 if largest >= 1 else 4
@@ -196,11 +196,11 @@ def _form(largest: float) -> str:
     return "{:.4g}"
 
 
-def _finite(content: object) -> object:
+def _finite_or_none(content: object) -> object:
     if isinstance(content, float):
         return content if math.isfinite(content) else None
     if isinstance(content, dict):
-        return {str(key): _finite(value) for key, value in content.items()}
+        return {str(key): _finite_or_none(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
+        return [_finite_or_none(value) for value in content]
     return content

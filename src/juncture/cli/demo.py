@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.bars import watching
-from juncture.cli.stage import Stage
+from juncture.cli.bars import show_progress
+from juncture.cli.stage import TourPrinter
 
 if TYPE_CHECKING:
     from juncture.privacy.ledger import Ledger
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NOT_PRIVATE = "NOT PRIVATE"
 WARNING = "bold yellow"
-_SHOWN = ("age", "sex", "education", "occupation", "hours-per-week", "income>50K")
+_SHOWN_COLUMNS = ("age", "sex", "education", "occupation", "hours-per-week", "income>50K")
 
 
 def demo(
@@ -45,118 +45,119 @@ def demo(
     from juncture.workflow.demo import Demo
 
     began = time.perf_counter()
-    tour, stage = Demo(folder), Stage()
+    tour, printer = Demo(folder), TourPrinter()
     ledger = tour.begin(force=force)
-    stage.title("Juncture: from a private table to answers, under a budget")
-    _table(stage, tour)
-    _budget(stage, tour, ledger)
-    _measured(stage, tour)
-    _plan(stage, tour)
-    curator, release = _fit(stage, tour, ledger)
-    _refusal(stage, curator)
-    _questions(stage, tour, release)
-    _records(stage, tour, release)
+    printer.title("Juncture: from a private table to answers, under a budget")
+    _show_table(printer, tour)
+    _show_budget(printer, tour, ledger)
+    _show_measurements(printer, tour)
+    _show_plan(printer, tour)
+    curator, release = _show_fit(printer, tour, ledger)
+    _show_refusal(printer, curator)
+    _show_questions(printer, tour, release)
+    _show_records(printer, tour, release)
     tour.report(release)
-    _files(stage, tour, time.perf_counter() - began)
+    _show_files(printer, tour, time.perf_counter() - began)
 
 
-def _table(stage: Stage, tour: Demo) -> None:
-    from juncture.engine.plan_text import readable_count
+def _show_table(printer: TourPrinter, tour: Demo) -> None:
+    from juncture.engine.plan_text import format_count
 
     domain = tour.schema.domain
-    stage.heading("The table")
-    stage.text(
+    printer.heading("The table")
+    printer.text(
         f"Adult: {tour.source.exact_n_records:,} people of a census, {len(domain)} columns. It is "
         "a public data set; here it stands for a table that nobody may show. By number of values:"
     )
-    stage.gap()
-    stage.text(", ".join(f"{name} {size}" for name, size in domain.items()))
-    stage.gap()
-    stage.text(f"As one table that would be {readable_count(domain.size)} cells.")
+    printer.gap()
+    printer.text(", ".join(f"{name} {size}" for name, size in domain.items()))
+    printer.gap()
+    printer.text(f"As one table that would be {format_count(domain.size)} cells.")
 
 
-def _budget(stage: Stage, tour: Demo, ledger: Ledger) -> None:
-    stage.heading("The budget")
+def _show_budget(printer: TourPrinter, tour: Demo, ledger: Ledger) -> None:
+    printer.heading("The budget")
     factor = math.exp(tour.budget.epsilon or 0.0)
-    stage.text(
+    printer.text(
         f"{str(ledger.budget).capitalize()}, for everything together. Protected: "
         f"{ledger.neighbours}. Whether or not somebody is in the table, every outcome is almost as "
         f"likely: by a factor of at most {factor:.2f}."
     )
-    stage.gap()
-    stage.text(f"Every spending is written to a ledger before noise is drawn: {ledger.path}")
+    printer.gap()
+    printer.text(f"Every spending is written to a ledger before noise is drawn: {ledger.path}")
 
 
-def _measured(stage: Stage, tour: Demo) -> None:
+def _show_measurements(printer: TourPrinter, tour: Demo) -> None:
     marginals = tour.forecast()
-    stage.heading("What is measured")
-    stage.text(
+    printer.heading("What is measured")
+    printer.text(
         f"HDMM, the high-dimensional matrix mechanism, measures {len(marginals)} small tables of "
         "counts. Their noise is known before any data is read:"
     )
     rows = [(", ".join(m.clique), m.cells, m.share, m.stddev) for m in marginals]
-    stage.table(("columns", "cells", "epsilon", "noise (std. dev.)"), rows)
+    printer.table(("columns", "cells", "epsilon", "noise (std. dev.)"), rows)
 
 
-def _plan(stage: Stage, tour: Demo) -> None:
-    from juncture.engine.plan_text import readable_bytes
+def _show_plan(printer: TourPrinter, tour: Demo) -> None:
+    from juncture.engine.plan_text import format_bytes
 
     plan = tour.plan()
-    stage.heading("The plan")
-    stage.text(
+    printer.heading("The plan")
+    printer.text(
         "How the tables hang together, and what a step of the fit will take: "
-        f"{readable_bytes(plan.size_bytes)} of memory. No array exists yet."
+        f"{format_bytes(plan.size_bytes)} of memory. No array exists yet."
     )
-    stage.gap()
-    stage.drawing(str(plan))
+    printer.gap()
+    printer.drawing(str(plan))
 
 
-def _fit(stage: Stage, tour: Demo, ledger: Ledger) -> tuple[Curator, Release]:
-    stage.heading("Measure, then fit")
-    curator = tour.curator(ledger)
-    with watching() as watch:
+def _show_fit(printer: TourPrinter, tour: Demo, ledger: Ledger) -> tuple[Curator, Release]:
+    printer.heading("Measure, then fit")
+    curator = tour.open_curator(ledger)
+    with show_progress() as watch:
         release = tour.release(curator, watch)
-    found = release.statistics
-    loss, bound = found["loss"], found["lower_bound"]
-    stage.text(
+    statistics = release.statistics
+    loss, bound = statistics["loss"], statistics["lower_bound"]
+    printer.text(
         f"Measured: {len(release.measurements)} tables, {ledger.spent:.4g} of {ledger.budget} "
-        f"spent. Fitted in {found['oracle_calls']:,} steps and {found['seconds']:.1f} s. The "
+        f"spent. Fitted in {statistics['oracle_calls']:,} steps and {statistics['seconds']:.1f} s. "
+        "The "
         f"number of records is estimated, too: {release.model.total:,.0f}."
     )
-    stage.table(
+    printer.table(
         ("certificate", "loss"),
         [("this model", loss), ("no model whatever is below", bound)],
     )
-    stage.text(f"So this model is within {100 * (loss - bound) / loss:.2f} percent of the best.")
+    printer.text(f"So this model is within {100 * (loss - bound) / loss:.2f} percent of the best.")
     return curator, release
 
 
-def _refusal(stage: Stage, curator: Curator) -> None:
+def _show_refusal(printer: TourPrinter, curator: Curator) -> None:
     from juncture.errors import BudgetExceeded
 
     try:
         curator.measure(("age",), epsilon=0.1)
     except BudgetExceeded as error:
-        stage.gap()
-        stage.text("Now the door is shut. One more look at the table is refused:")
-        stage.reply(str(error))
+        printer.gap()
+        printer.text("Now the door is shut. One more look at the table is refused:")
+        printer.reply(str(error))
 
 
-def _questions(stage: Stage, tour: Demo, release: Release) -> None:
-    stage.heading("Questions, answered by the model alone")
-    stage.text("Asking costs nothing more, and there may be as many questions as you like.")
-    stage.text(f"{NOT_PRIVATE}: columns named 'true' are read from the table, for show.", WARNING)
+def _show_questions(printer: TourPrinter, tour: Demo, release: Release) -> None:
+    printer.heading("Questions, answered by the model alone")
+    printer.text("Asking costs nothing more, and there may be as many questions as you like.")
+    printer.text(f"{NOT_PRIVATE}: columns named 'true' are read from the table, for show.", WARNING)
     for question in tour.questions:
-        _question(stage, tour, release, question)
+        _show_question(printer, tour, release, question)
     apart, joined = tour.exact_errors(release)
-    stage.text(
+    printer.text(
         f"Over all measured tables, {100 * apart:.1f} percent of the records are in a wrong cell "
         f"in the noisy counts themselves, {100 * joined:.1f} percent in the model: joining them "
         "takes noise away."
     )
 
 
-def _question(stage: Stage, tour: Demo, release: Release, question: Question) -> None:
+def _show_question(printer: TourPrinter, tour: Demo, release: Release, question: Question) -> None:
     answer = release.model.sql(question.sql)
     truth = {row[0]: row[1:] for row in tour.exact_rows(question)}
     names = answer.columns
@@ -164,36 +165,36 @@ def _question(stage: Stage, tour: Demo, release: Release, question: Question) ->
     rows = []
     for row in answer.rows:
         true = truth.get(row[0], (None,) * (len(names) - 1))
-        pairs = zip(row[1:], map(_number, true), strict=True)
+        pairs = zip(row[1:], map(_to_float, true), strict=True)
         rows.append([row[0], *(value for pair in pairs for value in pair)])
-    stage.gap()
-    stage.text(f"{question.words} {question.source}")
-    stage.gap()
-    stage.quote(question.sql)
-    stage.table(columns, rows, bars=[float(row[1]) for row in answer.rows])
+    printer.gap()
+    printer.text(f"{question.text} {question.source}")
+    printer.gap()
+    printer.quote(question.sql)
+    printer.table(columns, rows, bars=[float(row[1]) for row in answer.rows])
 
 
-def _number(value: object) -> float | None:
+def _to_float(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _records(stage: Stage, tour: Demo, release: Release) -> None:
+def _show_records(printer: TourPrinter, tour: Demo, release: Release) -> None:
     import csv
 
     n = tour.synthesize(release)
-    stage.heading("Synthetic records")
-    stage.text(
+    printer.heading("Synthetic records")
+    printer.text(
         f"{n:,} made-up people whose counts are the model's. The first of them, some columns:"
     )
     with tour.files.records.open(encoding="utf-8", newline="") as file:
         rows = list(islice(csv.DictReader(file), 5))
-    stage.table(_SHOWN, [[row[name] for name in _SHOWN] for row in rows])
+    printer.table(_SHOWN_COLUMNS, [[row[name] for name in _SHOWN_COLUMNS] for row in rows])
 
 
-def _files(stage: Stage, tour: Demo, seconds: float) -> None:
+def _show_files(printer: TourPrinter, tour: Demo, seconds: float) -> None:
     files = tour.files
-    stage.heading("What was written")
-    stage.table(
+    printer.heading("What was written")
+    printer.table(
         ("file", "what it is"),
         [
             (str(files.report), "the report: open it in a browser"),
@@ -203,14 +204,14 @@ def _files(stage: Stage, tour: Demo, seconds: float) -> None:
             (str(files.schema), "the schema: what is public about the columns"),
         ],
     )
-    stage.text(f"All in {seconds:.0f} seconds. Go on with:")
-    stage.gap()
-    stage.quote(
+    printer.text(f"All in {seconds:.0f} seconds. Go on with:")
+    printer.gap()
+    printer.quote(
         f"juncture explore {files.release} --open\n"
         f'juncture query {files.release} "SELECT race, COUNT(*) FROM t GROUP BY race"\n'
         f"juncture report {files.release} --out another.html\n"
         f"juncture ledger show {files.ledger}\n"
         f"juncture plan --schema {files.schema} --epsilon 0.1 --marginals 1"
     )
-    stage.gap()
-    stage.text("A table of your own: juncture schema draft people.csv --out people.toml")
+    printer.gap()
+    printer.text("A table of your own: juncture schema draft people.csv --out people.toml")

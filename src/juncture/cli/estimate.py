@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.bars import watching
-from juncture.cli.console import Misused, note, refuse_existing, require_file, say, say_json
+from juncture.cli.bars import show_progress
+from juncture.cli.console import UsageError, note, refuse_existing, require_file, say, say_json
 from juncture.cli.options import Force, Json
 from juncture.errors import NotPublic
 
 if TYPE_CHECKING:
     from juncture.fit.estimation import Estimate
-    from juncture.publish.noisy_tables import Reading
+    from juncture.publish.noisy_tables import ReadOptions
     from juncture.tables.measurement import Measurement
     from juncture.tables.schema import Schema
 
@@ -87,41 +87,44 @@ def estimate(
       juncture estimate counts.json --domain domain.json --noise laplace --out people.jct
     """
     from juncture.fit.estimation import estimate as fit_to
-    from juncture.fit.solvers.stop_at_noise import StopAtNoise
+    from juncture.fit.solvers.early_stopping import EarlyStopping
     from juncture.publish.noisy_tables import read_measurements
     from juncture.publish.release import Release
 
     refuse_existing(
         out, force=force, read=[*files, *(p for p in (schema, domain) if p is not None)]
     )
-    known, reading = _reading(schema, domain, stddev, noise)
+    known, options = _make_options(schema, domain, stddev, noise)
     for file in files:
         require_file(file, "FILES")
-    given = read_measurements(files, reading)
-    with watching() as watch:
+    measurements = read_measurements(files, options)
+    with show_progress() as watch:
         fit = fit_to(
-            reading.domain, given, total=total, solver=StopAtNoise() if stop_at_noise else None,
-            watch=lambda done, most: watch("fitting the model", done, most),
-        )  # fmt: skip
+            options.domain,
+            measurements,
+            total=total,
+            solver=EarlyStopping() if stop_at_noise else None,
+            watch=lambda done, total_steps: watch("fitting the model", done, total_steps),
+        )
     statistics = {**fit.statistics.summary(), "status": fit.status.name}
-    model = fit.model if known else fit.model.with_codebook(reading.codebook)
-    Release(model=model, measurements=given, statistics=statistics, schema=known).save(out)
-    _tell(out, given, fit, as_json=as_json)
+    model = fit.model if known else fit.model.with_codebook(options.codebook)
+    Release(model=model, measurements=measurements, statistics=statistics, schema=known).save(out)
+    _print_summary(out, measurements, fit, as_json=as_json)
 
 
-def _reading(
+def _make_options(
     schema: Path | None, domain: Path | None, stddev: float | None, noise: NoiseName
-) -> tuple[Schema | None, Reading]:
-    from juncture.publish.noisy_tables import Reading, read_domain
+) -> tuple[Schema | None, ReadOptions]:
+    from juncture.publish.noisy_tables import ReadOptions, read_domain
     from juncture.tables.schema_toml import read_schema
 
     if (schema is None) == (domain is None):
-        raise Misused(
+        raise UsageError(
             "`--schema` or `--domain` must be given, and only one of them. Say what the columns "
             "may hold."
         )
     if domain is not None:
-        return None, Reading(*read_domain(domain), stddev, noise)
+        return None, ReadOptions(*read_domain(domain), stddev, noise)
     assert schema is not None
     known = read_schema(schema)
     if not known.is_public:
@@ -129,30 +132,32 @@ def _reading(
             f"`--schema` must be public knowledge; got {schema}, a draft made from data. Go "
             "through it, then set confirmed_public = true in it."
         )
-    return known, Reading(known.domain, known.codebook.checked(known.domain), stddev, noise)
+    return known, ReadOptions(known.domain, known.codebook.bind(known.domain), stddev, noise)
 
 
-def _tell(out: Path, given: list[Measurement], fit: Estimate, *, as_json: bool) -> None:
-    from juncture.fit.misfit import misfits
+def _print_summary(
+    out: Path, measurements: list[Measurement], fit: Estimate, *, as_json: bool
+) -> None:
+    from juncture.fit.misfit import find_misfits
 
-    strange = misfits(fit.model, given)
+    poor_fits = find_misfits(fit.model, measurements)
     if as_json:
         say_json(
             {
                 "release": str(out),
-                "measurements": len(given),
+                "measurements": len(measurements),
                 "total": fit.model.total,
                 "status": fit.status.name,
-                "misfits": [list(m.measurement.clique) for m in strange],
+                "misfits": [list(m.measurement.clique) for m in poor_fits],
                 **fit.statistics.summary(),
             }
         )
     else:
         say(f"wrote {out}")
-        many = "measurement" if len(given) == 1 else "measurements"
-        say(f"  model  {len(given)} {many}, about {fit.model.total:,.0f} records")
+        many = "measurement" if len(measurements) == 1 else "measurements"
+        say(f"  model  {len(measurements)} {many}, about {fit.model.total:,.0f} records")
         say(f"  fit    {fit.statistics.oracle_calls} steps. {fit.status.value}")
-    for each in strange:
+    for each in poor_fits:
         note(
             f"warning: {', '.join(each.measurement.clique)} does not fit its own noise (mean "
             f"squared residual {each.ratio:.1f} times the variance). Check stddev and order."

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import say, say_json, table
+from juncture.cli.console import format_table, say, say_json
 from juncture.cli.options import (
     Delta,
     Epsilon,
     Json,
     NeighboursOption,
     Rho,
-    budget_of,
-    neighbours_of,
-    opened,
+    make_budget,
+    open_ledger,
+    parse_neighbours,
 )
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def create(
     """
     from juncture.privacy.ledger import Ledger
 
-    made = Ledger.create(file, budget_of(epsilon, delta, rho), neighbours_of(neighbours))
-    say(f"wrote {file}: {made.budget}, protects: {made.neighbours}")
+    ledger = Ledger.create(file, make_budget(epsilon, delta, rho), parse_neighbours(neighbours))
+    say(f"wrote {file}: {ledger.budget}, protects: {ledger.neighbours}")
 
 
 @app.command()
@@ -61,15 +61,17 @@ def show(file: LedgerFile, as_json: Json = False) -> None:
     Example:
       juncture ledger show people.ledger
     """
-    ledger = opened(file, "FILE")
+    ledger = open_ledger(file, "FILE")
     if as_json:
         say_json({**_state(ledger), "entries": ledger.events})
         return
     events = ledger.events
     if events:
         columns = ("event", "time", "what", "mechanism", "total")
-        rows = [(*(event[c] for c in columns[:-1]), _total(event["total"])) for event in events]
-        say(table(columns, rows))
+        rows = [
+            (*(event[c] for c in columns[:-1]), _format_total(event["total"])) for event in events
+        ]
+        say(format_table(columns, rows))
         say()
     say(f"budget    {ledger.budget}")
     say(f"protects  {ledger.neighbours}")
@@ -87,7 +89,7 @@ def verify(file: LedgerFile, as_json: Json = False) -> None:
     Example:
       juncture ledger verify people.ledger
     """
-    ledger = opened(file, "FILE")
+    ledger = open_ledger(file, "FILE")
     if as_json:
         say_json({"sound": True, **_state(ledger)})
         return
@@ -97,13 +99,13 @@ def verify(file: LedgerFile, as_json: Json = False) -> None:
     )
 
 
-def _total(spent: float | None) -> str:
+def _format_total(spent: float | None) -> str:
     return "unbounded" if spent is None else f"{spent:.6g}"
 
 
 def _state(ledger: Ledger) -> dict[str, object]:
     return {
-        "budget": ledger.budget.as_text(),
+        "budget": ledger.budget.to_dict(),
         "neighbours": str(ledger.neighbours),
         "events": len(ledger.events),
         "spent": ledger.spent,

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from juncture.cli.console import ExitCode, Misused, error, note
+from juncture.cli.console import ExitCode, UsageError, error, note
 from juncture.errors import BudgetExceeded, JunctureError
 
 # For so long after Ctrl-C another one does not disturb the cleaning up.
@@ -35,36 +35,36 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; gives its exit code, after printing one line where it failed."""
-    debug, given = _without_debug(arguments)
-    with _interrupts() as interrupted, warnings.catch_warnings():
+    debug, rest = _split_debug(arguments)
+    with _catch_interrupts() as interrupted, warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
         warnings.showwarning = lambda message, *_where, **_more: note(f"warning: {message}")
         try:
-            _tell_of_compiling()
+            _announce_compiling()
             from juncture.cli.app import PROGRAM, app
 
-            code = app(given, prog_name=PROGRAM, standalone_mode=False)
+            code = app(rest, prog_name=PROGRAM, standalone_mode=False)
             sys.stdout.flush()
             code = code if isinstance(code, int) else int(ExitCode.OK)
         except BaseException as problem:
-            code = _ended(problem, debug=debug)
+            code = _handle_failure(problem, debug=debug)
         if interrupted or code == ExitCode.INTERRUPTED:
             error("interrupted. Nothing is half written.")
             code = ExitCode.INTERRUPTED
     return int(code)
 
 
-def _tell_of_compiling() -> None:
+def _announce_compiling() -> None:
     """Whoever watches the first command on a machine should know what it waits for."""
     log = logging.getLogger("juncture.engine.compiled.loader")
     if sys.stderr.isatty() and not log.handlers:
-        teller = logging.StreamHandler(sys.stderr)
-        teller.setFormatter(logging.Formatter("%(message)s: half a minute or less ..."))
-        log.addHandler(teller)
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(message)s: half a minute or less ..."))
+        log.addHandler(handler)
         log.setLevel(logging.INFO)
 
 
-def _ended(problem: BaseException, *, debug: bool) -> int:
+def _handle_failure(problem: BaseException, *, debug: bool) -> int:
     """The exit code of a failure, after saying what it was."""
     if isinstance(problem, SystemExit):
         return problem.code if isinstance(problem.code, int) else ExitCode.OK
@@ -78,14 +78,14 @@ def _ended(problem: BaseException, *, debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     if _is_misuse(problem):
-        return _misused(problem)
-    error(_words(problem))
-    if isinstance(problem, Misused):
+        return _report_misuse(problem)
+    error(_describe_failure(problem))
+    if isinstance(problem, UsageError):
         return ExitCode.USAGE
     return ExitCode.BUDGET if isinstance(problem, BudgetExceeded) else ExitCode.ERROR
 
 
-def _words(problem: BaseException) -> str:
+def _describe_failure(problem: BaseException) -> str:
     if isinstance(problem, JunctureError):
         return str(problem)
     if isinstance(problem, OSError):
@@ -103,7 +103,7 @@ def _is_misuse(problem: BaseException) -> bool:
     return isinstance(problem, USAGE)
 
 
-def _misused(problem: BaseException) -> int:
+def _report_misuse(problem: BaseException) -> int:
     """One line for a command that was not written as it must be; the help for an empty one."""
     context = getattr(problem, "ctx", None)
     message = str(getattr(problem, "format_message", lambda: problem)())
@@ -115,16 +115,16 @@ def _misused(problem: BaseException) -> int:
     return ExitCode.USAGE
 
 
-def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
+def _split_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
     """Whether --debug is among the arguments, and the others. What stands after -- is data."""
-    given = list(arguments)
-    end = given.index("--") if "--" in given else len(given)
-    kept = [a for a in given[:end] if a != "--debug"] + given[end:]
-    return len(kept) < len(given), kept
+    args = list(arguments)
+    end = args.index("--") if "--" in args else len(args)
+    kept = [a for a in args[:end] if a != "--debug"] + args[end:]
+    return len(kept) < len(args), kept
 
 
 @contextmanager
-def _interrupts() -> Iterator[list[float]]:
+def _catch_interrupts() -> Iterator[list[float]]:
     """Remember Ctrl-C: an engine that it stops may report it as an error of its own."""
     seen: list[float] = []
     if threading.current_thread() is not threading.main_thread():
@@ -142,7 +142,7 @@ def _interrupts() -> Iterator[list[float]]:
 
     before, hook = signal.signal(signal.SIGINT, remember), sys.unraisablehook
     earlier = signal.signal(signal.SIGTERM, end)
-    sys.unraisablehook = _unless_interrupted(hook)
+    sys.unraisablehook = _ignore_interrupts(hook)
     try:
         yield seen
     finally:
@@ -151,7 +151,7 @@ def _interrupts() -> Iterator[list[float]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _unless_interrupted(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
+def _ignore_interrupts(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
     """Ctrl-C may hit code whose errors nobody can catch: that is no news."""
 
     def show(unraisable: Any) -> None:  # noqa: ANN401

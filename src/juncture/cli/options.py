@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import Misused, note, require_file
+from juncture.cli.console import UsageError, note, require_file
 from juncture.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Beyond this epsilon or rho, an outcome tells almost anything about anybody.
-_HARDLY_ANY = 50.0
+_LARGE_BUDGET = 50.0
 
 
 class MechanismName(StrEnum):
@@ -120,7 +120,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exi
 
 
 @dataclass(frozen=True)
-class Asked:
+class WorkloadOptions:
     """The workload as the options say it."""
 
     marginals: int | None = None
@@ -128,18 +128,18 @@ class Asked:
     triples: int | None = None
     seed: int = 0
 
-    def workload(self, domain: Domain) -> Workload:
+    def build(self, domain: Domain) -> Workload:
         """The workload over a domain; every pair of columns when nothing was said."""
         from juncture.tables.workload import Workload
 
-        given = [v for v in (self.marginals, self.cliques, self.triples) if v is not None]
-        if len(given) > 1:
-            raise Misused(
+        stated = [v for v in (self.marginals, self.cliques, self.triples) if v is not None]
+        if len(stated) > 1:
+            raise UsageError(
                 "`--marginals`, `--cliques` and `--triples` must not be mixed; got several. "
                 "Choose one of them."
             )
         if self.cliques is not None:
-            return Workload.of_marginals(domain, cliques_of(self.cliques, domain))
+            return Workload.of_marginals(domain, parse_cliques(self.cliques, domain))
         if self.triples is not None:
             return Workload.random_marginals(domain, self.triples, 3, seed=self.seed)
         columns = min(2, len(domain)) if self.marginals is None else self.marginals
@@ -151,7 +151,7 @@ class Asked:
         return Workload.all_marginals(domain, columns)
 
 
-def mechanism_or_default(name: MechanismName | None, workload: Workload) -> MechanismName:
+def choose_mechanism(name: MechanismName | None, workload: Workload) -> MechanismName:
     """What was asked for; else one that can serve the workload within memory."""
     if name is not None:
         return name
@@ -169,35 +169,35 @@ def mechanism_or_default(name: MechanismName | None, workload: Workload) -> Mech
     return MechanismName.HDMM
 
 
-def cliques_of(text: str, domain: Domain) -> list[Clique]:
+def parse_cliques(text: str, domain: Domain) -> list[Clique]:
     """Sets of names from `a,b;c,d`."""
-    found = [names_in(part) for part in text.split(";") if part.strip()]
-    if not found:
+    cliques = [parse_names(part) for part in text.split(";") if part.strip()]
+    if not cliques:
         raise InvalidInput("`--cliques` must name columns; got none. Write them as 'a,b;c,d'.")
-    return [domain.canonical(clique) for clique in found]
+    return [domain.canonical(clique) for clique in cliques]
 
 
-def names_in(text: str) -> Clique:
+def parse_names(text: str) -> Clique:
     """Names from `a,b`; a name with a comma in it stands in double quotes."""
     (row,) = list(csv.reader([text.strip()], skipinitialspace=True)) or [[]]
     return tuple(name.strip() for name in row if name.strip())
 
 
-def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
+def make_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
     """The budget that the options say."""
     from juncture.privacy.accounting import Budget
 
     if epsilon is None and rho is None:
-        raise Misused(
+        raise UsageError(
             "`--epsilon` or `--rho` must be given. Say what may be spent, such as --epsilon 1."
         )
     budget = Budget(epsilon=epsilon, delta=delta, rho=rho)
-    if max(epsilon or 0.0, rho or 0.0) > _HARDLY_ANY:
+    if max(epsilon or 0.0, rho or 0.0) > _LARGE_BUDGET:
         note(f"warning: {budget} protects hardly anybody. 0.1 to 10 is usual.")
     return budget
 
 
-def opened(path: Path, what: str = "--ledger") -> Ledger:
+def open_ledger(path: Path, what: str = "--ledger") -> Ledger:
     """A ledger that exists."""
     from juncture.privacy.ledger import Ledger
 
@@ -205,9 +205,9 @@ def opened(path: Path, what: str = "--ledger") -> Ledger:
     return Ledger(path)
 
 
-def agreed(ledger: Ledger, name: NeighbourName | None) -> Neighbours:
+def resolve_neighbours(ledger: Ledger, name: NeighbourName | None) -> Neighbours:
     """The neighbours of a ledger, which the option must not contradict."""
-    if name is not None and neighbours_of(name) is not ledger.neighbours:
+    if name is not None and parse_neighbours(name) is not ledger.neighbours:
         raise InvalidInput(
             f"`--neighbours` must be those of the ledger ({ledger.neighbours}); got {name}. Leave "
             "the option out, or begin another ledger."
@@ -215,7 +215,7 @@ def agreed(ledger: Ledger, name: NeighbourName | None) -> Neighbours:
     return ledger.neighbours
 
 
-def neighbours_of(name: NeighbourName | None) -> Neighbours:
+def parse_neighbours(name: NeighbourName | None) -> Neighbours:
     """The neighbours that the option says."""
     from juncture.privacy.accounting import Neighbours
 

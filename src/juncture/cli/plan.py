@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import pairs, require_file, say, say_json, table
+from juncture.cli.console import format_pairs, format_table, require_file, say, say_json
 from juncture.cli.options import (
-    Asked,
     Cliques,
     Delta,
     Epsilon,
@@ -23,11 +22,12 @@ from juncture.cli.options import (
     SchemaFile,
     Seed,
     Triples,
-    agreed,
-    budget_of,
-    mechanism_or_default,
-    neighbours_of,
-    opened,
+    WorkloadOptions,
+    choose_mechanism,
+    make_budget,
+    open_ledger,
+    parse_neighbours,
+    resolve_neighbours,
 )
 
 if TYPE_CHECKING:
@@ -92,42 +92,51 @@ def plan(
     from juncture.tables.schema_toml import read_schema
 
     require_file(schema, "--schema")
-    budget = budget_of(epsilon, delta, rho)
+    budget = make_budget(epsilon, delta, rho)
     domain = read_schema(schema).domain
-    workload = Asked(marginals, cliques, triples, seed).workload(domain)
-    payer = None if ledger is None else opened(ledger)
-    relation = neighbours_of(neighbours) if payer is None else agreed(payer, neighbours)
-    mechanism = mechanism_or_default(mechanism, workload)
-    found = forecast(mechanism_for(mechanism, budget), workload, relation, records)
+    workload = WorkloadOptions(marginals, cliques, triples, seed).build(domain)
+    payer = None if ledger is None else open_ledger(ledger)
+    relation = (
+        parse_neighbours(neighbours) if payer is None else resolve_neighbours(payer, neighbours)
+    )
+    mechanism = choose_mechanism(mechanism, workload)
+    expected = forecast(mechanism_for(mechanism, budget), workload, relation, records)
     chosen = mechanism in (MechanismName.MWEM, MechanismName.PRIVBAYES)
     tree = None if chosen else Plan.build(domain, workload.cliques)
     if as_json:
-        affordable = None if payer is None else _affordable(payer, found)
-        known = _machine_readable(tree, workload, found, budget.spent(found.costs))
+        affordable = None if payer is None else _can_pay(payer, expected)
+        known = _to_json(tree, workload, expected, budget.compose(expected.costs))
         say_json({**known, "affordable": affordable})
         return
     say(str(tree or "The cliques of the model are chosen by the data, within a budget."))
     say()
     say(f"Budget: {budget}. Protected: {relation}. Mechanism: {mechanism}.")
-    say(f"Cost of the whole run: {budget.spent(found.costs):.4g}, in {len(found.costs)} events.")
+    say(
+        f"Cost of the whole run: {budget.compose(expected.costs):.4g}, in {len(expected.costs)} "
+        "events."
+    )
     if payer is not None:
-        can = "can" if _affordable(payer, found) else "CANNOT"
+        can = "can" if _can_pay(payer, expected) else "CANNOT"
         say(f"The ledger {can} pay: {payer.remaining:.4g} of {payer.budget} is left.")
     say()
-    say(pairs(found.facts) if found.facts else _errors(found.marginals, records))
+    say(
+        format_pairs(expected.facts)
+        if expected.facts
+        else _format_errors(expected.marginals, records)
+    )
 
 
-def _affordable(ledger: Ledger, found: Forecast) -> bool:
+def _can_pay(ledger: Ledger, expected: Forecast) -> bool:
     from juncture.errors import BudgetExceeded
 
     try:
-        ledger.refuse_beyond(found.costs)
+        ledger.refuse_unaffordable(expected.costs)
     except BudgetExceeded:
         return False
     return True
 
 
-def _errors(marginals: tuple[MarginalForecast, ...], records: int | None) -> str:
+def _format_errors(marginals: tuple[MarginalForecast, ...], records: int | None) -> str:
     columns = ["marginal", "cells", "share", "noise", "error per cell"]
     rows: list[list[object]] = [
         [", ".join(m.clique) or "(all records)", m.cells, m.share, m.stddev, m.error]
@@ -137,24 +146,24 @@ def _errors(marginals: tuple[MarginalForecast, ...], records: int | None) -> str
         columns.append("relative")
         for row, m in zip(rows, marginals, strict=True):
             row.append(f"{100.0 * m.error * m.cells / records:.3g} %")
-    words = [
+    legend = [
         ("share", "of the budget"),
         ("noise", "standard deviation on each measured answer"),
         ("error per cell", "expected, root mean square, before the model joins all marginals"),
         *([("relative", "to the mean count of a cell")] if records else []),
     ]
-    return f"{table(columns, rows)}\n\n{pairs(words)}"
+    return f"{format_table(columns, rows)}\n\n{format_pairs(legend)}"
 
 
-def _machine_readable(
-    tree: Plan | None, workload: Workload, found: Forecast, cost: float
+def _to_json(
+    tree: Plan | None, workload: Workload, expected: Forecast, cost: float
 ) -> dict[str, object]:
     return {
         "cliques": [list(clique) for clique in workload.cliques],
         "cells": None if tree is None else tree.cells,
         "memory_bytes": None if tree is None else tree.size_bytes,
-        "events": len(found.costs),
+        "events": len(expected.costs),
         "cost": cost,
-        "marginals": [asdict(m) for m in found.marginals],
-        "facts": dict(found.facts),
+        "marginals": [asdict(m) for m in expected.marginals],
+        "facts": dict(expected.facts),
     }

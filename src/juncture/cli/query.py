@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import Format, Misused, require_file, say_rows
-from juncture.cli.options import Json, ReleaseFile, names_in
+from juncture.cli.console import Format, UsageError, require_file, say_rows
+from juncture.cli.options import Json, ReleaseFile, parse_names
 
 if TYPE_CHECKING:
     from juncture.model.model import Model
@@ -36,7 +36,7 @@ def query(
         str | None,
         typer.Option("--mean", metavar="NAME", help="The mean of this column as well."),
     ] = None,
-    form: Annotated[
+    output_format: Annotated[
         Format, typer.Option("--format", "-f", metavar="FORM", help="table, csv or json.")
     ] = Format.TABLE,
     as_json: Json = False,
@@ -57,19 +57,19 @@ def query(
     """
     from juncture.publish.release import load
 
-    chosen = Format.JSON if as_json else form
-    asked = _sql(sql, marginal, where or [], mean)
+    chosen = Format.JSON if as_json else output_format
+    statement = _build_sql(sql, marginal, where or [], mean)
     require_file(release, "RELEASE")
     model = load(release).model
-    names = names_in(marginal or "")
+    names = parse_names(marginal or "")
     if names and not where and mean is None:  # perhaps known as it stands: no tree to walk
-        say_rows((*names, "count"), _counts(model, names), chosen)
+        say_rows((*names, "count"), _list_cells(model, names), chosen)
         return
-    answer = model.sql(asked)
+    answer = model.sql(statement)
     say_rows(answer.columns, answer.rows, chosen)
 
 
-def _counts(model: Model, names: Clique) -> list[tuple[object, ...]]:
+def _list_cells(model: Model, names: Clique) -> list[tuple[object, ...]]:
     """Every cell of a marginal in words, with its count."""
     from itertools import product
 
@@ -81,18 +81,18 @@ def _counts(model: Model, names: Clique) -> list[tuple[object, ...]]:
     return [(*cell, n) for cell, n in zip(cells, counts.values.ravel().tolist(), strict=True)]
 
 
-def _sql(sql: str | None, marginal: str | None, where: list[str], mean: str | None) -> str:
+def _build_sql(sql: str | None, marginal: str | None, where: list[str], mean: str | None) -> str:
     """The question as a SELECT."""
     built = marginal is not None or bool(where) or mean is not None
     if (sql is not None) == built:
-        raise Misused(
+        raise UsageError(
             "`SQL`, or `--marginal`, `--where` and `--mean`, must be given, and not both. Ask "
             "something."
         )
     if sql is not None:
         return sql
-    groups = [_quoted(name) for name in names_in(marginal or "")]
-    means = [] if mean is None else [f"AVG({_quoted(mean)}) AS {_quoted(f'mean {mean}')}"]
+    groups = [_quote(name) for name in parse_names(marginal or "")]
+    means = [] if mean is None else [f"AVG({_quote(mean)}) AS {_quote(f'mean {mean}')}"]
     select = ", ".join([*groups, "COUNT(*) AS count", *means])
     conditions = " AND ".join(f"({condition})" for condition in where)
     text = f"SELECT {select} FROM release"
@@ -100,5 +100,5 @@ def _sql(sql: str | None, marginal: str | None, where: list[str], mean: str | No
     return text + (f" GROUP BY {', '.join(groups)}" if groups else "")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

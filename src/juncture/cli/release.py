@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.bars import watching
+from juncture.cli.bars import show_progress
 from juncture.cli.console import note, refuse_existing, refuse_same, require_file, say, say_json
 from juncture.cli.options import (
-    Asked,
     Cliques,
     DataFile,
     Delta,
@@ -29,11 +28,12 @@ from juncture.cli.options import (
     SchemaFile,
     Seed,
     Triples,
-    agreed,
-    budget_of,
-    mechanism_or_default,
-    neighbours_of,
-    opened,
+    WorkloadOptions,
+    choose_mechanism,
+    make_budget,
+    open_ledger,
+    parse_neighbours,
+    resolve_neighbours,
 )
 from juncture.errors import NotPublic
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Order:
+class _Job:
     """All that was asked for, checked as far as it can be without data."""
 
     data: Path
@@ -110,41 +110,41 @@ def release(
     """
     refuse_existing(out, force=force, read=[data, schema, ledger])
     refuse_same("--ledger", ledger, [data, schema])
-    order = _order(
-        data, schema, Asked(marginals, cliques, triples, seed), mechanism,
-        budget_of(epsilon, delta, rho), neighbours, ledger, out,
+    job = _make_job(
+        data, schema, WorkloadOptions(marginals, cliques, triples, seed), mechanism,
+        make_budget(epsilon, delta, rho), neighbours, ledger, out,
     )  # fmt: skip
-    made, book = _released(order)
+    result, book = _run_job(job)
     if as_json:
-        say_json(_summary(order, made, book))
+        say_json(_summary(job, result, book))
     else:
-        _describe(order, made, book)
+        _print_summary(job, result, book)
 
 
-def _order(
+def _make_job(
     data: Path,
     schema: Path,
-    asked: Asked,
-    asked_for: MechanismName | None,
+    options: WorkloadOptions,
+    requested: MechanismName | None,
     budget: Budget,
     neighbours: NeighbourName | None,
     ledger: Path,
     out: Path,
-) -> _Order:
+) -> _Job:
     from juncture.engine.plan import Plan
     from juncture.mechanisms.forecast import mechanism_for
     from juncture.tables.schema_toml import read_schema
 
     require_file(data, "DATA", or_folder=True)
     require_file(schema, "--schema")
-    found = read_schema(schema)
-    _refuse_draft(found, schema)
-    workload = asked.workload(found.domain)
-    name = mechanism_or_default(asked_for, workload)
+    loaded = read_schema(schema)
+    _refuse_draft(loaded, schema)
+    workload = options.build(loaded.domain)
+    name = choose_mechanism(requested, workload)
     if name in (MechanismName.HDMM, MechanismName.DUALQUERY):
-        Plan.build(found.domain, workload.cliques)  # refuses a model that is too large
-    made = mechanism_for(name, budget)
-    return _Order(data, found, workload, name, made, budget, neighbours, ledger, out)
+        Plan.build(loaded.domain, workload.cliques)  # refuses a model that is too large
+    runner = mechanism_for(name, budget)
+    return _Job(data, loaded, workload, name, runner, budget, neighbours, ledger, out)
 
 
 def _refuse_draft(schema: Schema, path: Path) -> None:
@@ -155,43 +155,43 @@ def _refuse_draft(schema: Schema, path: Path) -> None:
         )
 
 
-def _released(order: _Order) -> tuple[Release, Ledger]:
+def _run_job(job: _Job) -> tuple[Release, Ledger]:
     from juncture.mechanisms.forecast import forecast
     from juncture.privacy.ledger import refuse_overspending
     from juncture.private.curator import Curator
     from juncture.private.sources.duck import DuckDB
 
-    relation = _relation(order)
-    source = DuckDB(order.data, order.schema)
-    ahead = forecast(order.mechanism, order.workload, relation, source.exact_n_records)
-    if not order.ledger.exists():
-        refuse_overspending(order.budget, ahead.costs)
-    ledger = _opened(order, relation)
-    ledger.refuse_beyond(ahead.costs)
-    with _told_of_spending(ledger), watching() as watch:
-        outcome = order.mechanism.run(Curator(source, ledger), order.workload, watch=watch)
-        made = outcome.described_release(str(order.name), order.workload, ledger, order.schema)
-        made.save(order.out)
-    return made, ledger
+    neighbours = _job_neighbours(job)
+    source = DuckDB(job.data, job.schema)
+    expected = forecast(job.mechanism, job.workload, neighbours, source.exact_n_records)
+    if not job.ledger.exists():
+        refuse_overspending(job.budget, expected.costs)
+    ledger = _open_or_create_ledger(job, neighbours)
+    ledger.refuse_unaffordable(expected.costs)
+    with _report_spending(ledger), show_progress() as watch:
+        outcome = job.mechanism.run(Curator(source, ledger), job.workload, watch=watch)
+        result = outcome.described_release(str(job.name), job.workload, ledger, job.schema)
+        result.save(job.out)
+    return result, ledger
 
 
-def _relation(order: _Order) -> Neighbours:
+def _job_neighbours(job: _Job) -> Neighbours:
     """The neighbours of the ledger; those of the options where it is a new one."""
-    if order.ledger.exists():
-        return agreed(opened(order.ledger), order.neighbours)
-    return neighbours_of(order.neighbours)
+    if job.ledger.exists():
+        return resolve_neighbours(open_ledger(job.ledger), job.neighbours)
+    return parse_neighbours(job.neighbours)
 
 
-def _opened(order: _Order, relation: Neighbours) -> Ledger:
+def _open_or_create_ledger(job: _Job, neighbours: Neighbours) -> Ledger:
     from juncture.privacy.ledger import Ledger
 
-    if order.ledger.exists():
-        return opened(order.ledger)
-    return Ledger.create(order.ledger, order.budget, relation)
+    if job.ledger.exists():
+        return open_ledger(job.ledger)
+    return Ledger.create(job.ledger, job.budget, neighbours)
 
 
 @contextmanager
-def _told_of_spending(ledger: Ledger) -> Iterator[None]:
+def _report_spending(ledger: Ledger) -> Iterator[None]:
     """When the work ends early, say what was spent all the same."""
     before = len(ledger.events)
     try:
@@ -206,24 +206,24 @@ def _told_of_spending(ledger: Ledger) -> Iterator[None]:
         raise
 
 
-def _summary(order: _Order, made: Release, ledger: Ledger) -> dict[str, object]:
+def _summary(job: _Job, result: Release, ledger: Ledger) -> dict[str, object]:
     return {
-        "release": str(order.out),
-        "ledger": str(order.ledger),
+        "release": str(job.out),
+        "ledger": str(job.ledger),
         "spent": ledger.spent,
-        "budget": ledger.budget.as_text(),
-        "total": made.model.total,
-        "measurements": len(made.measurements),
-        "statistics": dict(made.statistics),
+        "budget": ledger.budget.to_dict(),
+        "total": result.model.total,
+        "measurements": len(result.measurements),
+        "statistics": dict(result.statistics),
     }
 
 
-def _describe(order: _Order, made: Release, ledger: Ledger) -> None:
-    say(f"wrote {order.out}")
-    many = "clique" if len(made.model.cliques) == 1 else "cliques"
-    say(f"  model     {len(made.model.cliques)} {many}, about {made.model.total:,.0f} records")
-    if "loss" in made.statistics:
-        say(f"  fit       {made.statistics['oracle_calls']} steps")
-    say(f"  ledger    {order.ledger}: {ledger.spent:.4g} of {ledger.budget} spent")
+def _print_summary(job: _Job, result: Release, ledger: Ledger) -> None:
+    say(f"wrote {job.out}")
+    many = "clique" if len(result.model.cliques) == 1 else "cliques"
+    say(f"  model     {len(result.model.cliques)} {many}, about {result.model.total:,.0f} records")
+    if "loss" in result.statistics:
+        say(f"  fit       {result.statistics['oracle_calls']} steps")
+    say(f"  ledger    {job.ledger}: {ledger.spent:.4g} of {ledger.budget} spent")
     say(f"  protects  {ledger.neighbours}")
-    say(f"\nNext: juncture report {order.out}, or juncture query {order.out} --marginal NAME")
+    say(f"\nNext: juncture report {job.out}, or juncture query {job.out} --marginal NAME")

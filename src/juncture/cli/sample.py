@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from juncture.cli.bars import watching
+from juncture.cli.bars import show_progress
 from juncture.cli.console import refuse_existing, require_file, say, say_json
 from juncture.cli.options import Force, Json, ReleaseFile
 
@@ -50,14 +50,14 @@ def sample(
       juncture sample people.jct --records 10000 --out people.csv
       juncture sample people.jct --out people.parquet --seed 1
     """
-    from juncture.publish.records import refuse_other_kinds, write_records
+    from juncture.publish.records import refuse_unknown_format, write_records
     from juncture.publish.release import load
 
     refuse_existing(out, force=force, read=[release])
-    refuse_other_kinds(out)
+    refuse_unknown_format(out)
     require_file(release, "RELEASE")
     loaded = load(release)
-    with watching() as watch:
+    with show_progress() as watch:
         n = write_records(loaded, out, records, rng=seed, matched=matched, watch=watch)
     if as_json:
         say_json({"file": str(out), "records": n, "columns": list(loaded.model.domain)})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import note, refuse_existing, require_file, say, say_json, table
+from juncture.cli.console import format_table, note, refuse_existing, require_file, say, say_json
 from juncture.cli.options import DataFile, Force, Json
 
 if TYPE_CHECKING:
@@ -39,20 +39,20 @@ def draft(
     Example:
       juncture schema draft people.csv --out people.toml
     """
-    from juncture._util.atomic_file import replacing
-    from juncture.private.draft import exact_draft, left_out
+    from juncture._util.atomic_file import atomic_write
+    from juncture.private.draft import exact_draft, find_omitted_columns
     from juncture.tables.schema_toml import schema_toml
 
     if out is not None:
         refuse_existing(out, force=force, read=[data])
-    found = exact_draft(data)
+    drafted = exact_draft(data)
     if out is None:
-        say(schema_toml(found))
+        say(schema_toml(drafted))
     else:
-        with replacing(out) as file:
-            file.write(schema_toml(found).encode())
-        note(f"wrote {out}: {len(found.columns)} columns")
-    omitted = left_out(data, found)
+        with atomic_write(out) as file:
+            file.write(schema_toml(drafted).encode())
+        note(f"wrote {out}: {len(drafted.columns)} columns")
+    omitted = find_omitted_columns(data, drafted)
     if omitted:
         note(f"left out (free text, or no values): {', '.join(omitted)}")
     note("NOT PUBLIC: drafted from private data. Go through it, then set confirmed_public = true.")
@@ -80,7 +80,7 @@ def check(
         public = schema.is_public
         say_json({"public": public, "drafted": schema.drafted, "columns": listed})
         return
-    say(table(columns, rows))
+    say(format_table(columns, rows))
     say()
     say(_verdict(schema))
 
@@ -96,9 +96,9 @@ def _row(name: str, column: Column) -> tuple[str, str, str, str, str, int]:
 
 
 def _verdict(schema: Schema) -> str:
-    from juncture.engine.plan_text import readable_count
+    from juncture.engine.plan_text import format_count
 
-    size = f"{len(schema.columns)} columns, {readable_count(schema.domain.size)} possible records"
+    size = f"{len(schema.columns)} columns, {format_count(schema.domain.size)} possible records"
     if not schema.drafted:
         return f"{size}. Sound. Written by a person: may be released under."
     if schema.confirmed:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from juncture.cli.console import Rows, say, table
+from juncture.cli.console import Rows, format_table, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,11 +18,11 @@ _BAR = 22
 _INDENT = "   "
 
 
-class Stage:
+class TourPrinter:
     """Prints in steps. Colours and bars only where standard output is a terminal."""
 
     def __init__(self) -> None:
-        self.on_terminal = sys.stdout.isatty()
+        self.is_terminal = sys.stdout.isatty()
         self._step, self._gap = 0, True
 
     @cached_property
@@ -33,7 +33,7 @@ class Stage:
 
     @cached_property
     def _width(self) -> int:
-        return min(_WIDTH, self._console.width - 1) if self.on_terminal else _WIDTH
+        return min(_WIDTH, self._console.width - 1) if self.is_terminal else _WIDTH
 
     def title(self, text: str) -> None:
         """The name of the whole."""
@@ -54,7 +54,7 @@ class Stage:
 
     def text(self, text: str, style: str | None = None) -> None:
         """A paragraph."""
-        self._print(self._filled(text, _INDENT), style)
+        self._print(self._wrap(text, _INDENT), style)
 
     def quote(self, text: str) -> None:
         """Something as it would be typed: its lines stay as they are."""
@@ -62,20 +62,27 @@ class Stage:
 
     def reply(self, text: str) -> None:
         """Something that a program said."""
-        self._print(self._filled(text, _INDENT + "  "), "yellow")
+        self._print(self._wrap(text, _INDENT + "  "), "yellow")
 
     def drawing(self, text: str) -> None:
         """Lines that must not be broken: what is too long is left out."""
-        most = self._width - len(_INDENT)
-        cut = [line if len(line) <= most else f"{line[: most - 1]}…" for line in text.splitlines()]
+        max_width = self._width - len(_INDENT)
+        cut = [
+            line if len(line) <= max_width else f"{line[: max_width - 1]}…"
+            for line in text.splitlines()
+        ]
         self._print(textwrap.indent("\n".join(cut), _INDENT))
 
     def table(self, columns: Sequence[str], rows: Rows, bars: Sequence[float] = ()) -> None:
         """A small table; on a terminal with a bar for each row, where there is room for it."""
-        lines = table(columns, rows).splitlines()
+        lines = format_table(columns, rows).splitlines()
         width = max(map(len, lines))
         room = self._width - len(_INDENT) - width - 2
-        drawn = self._bars(bars) if bars and self.on_terminal and room >= _BAR else [""] * len(rows)
+        drawn = (
+            self._draw_bars(bars)
+            if bars and self.is_terminal and room >= _BAR
+            else [""] * len(rows)
+        )
         self.gap()
         self._print(_INDENT + lines[0], "bold")
         self._print(_INDENT + lines[1], "dim")
@@ -83,7 +90,7 @@ class Stage:
             self._row(f"{_INDENT}{line:<{width}}  " if bar else _INDENT + line, bar)
         self.gap()
 
-    def _filled(self, text: str, indent: str) -> str:
+    def _wrap(self, text: str, indent: str) -> str:
         return textwrap.fill(
             text,
             self._width,
@@ -93,10 +100,10 @@ class Stage:
             break_long_words=False,
         )
 
-    def _bars(self, values: Sequence[float]) -> list[str]:
+    def _draw_bars(self, values: Sequence[float]) -> list[str]:
         sign = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
-        most = max(*values, 1e-300)
-        return [sign * max(1, round(_BAR * max(value, 0.0) / most)) for value in values]
+        largest = max(*values, 1e-300)
+        return [sign * max(1, round(_BAR * max(value, 0.0) / largest)) for value in values]
 
     def _row(self, line: str, bar: str) -> None:
         if not bar:
@@ -108,7 +115,7 @@ class Stage:
 
     def _print(self, text: str, style: str | None = None) -> None:
         self._gap = False
-        if self.on_terminal:
+        if self.is_terminal:
             self._console.print(text, style=style)
         else:
             say(text)

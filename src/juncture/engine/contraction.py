@@ -39,8 +39,8 @@ class Contraction:
 
     def __init__(self, sizes: Sequence[int], tables: Iterable[Axes]) -> None:
         self.sizes = sizes
-        self.axes: list[Axes] = [self._wide_axes(table) for table in tables]
-        self.n_given = len(self.axes)
+        self.axes: list[Axes] = [self._drop_unit_axes(table) for table in tables]
+        self.n_inputs = len(self.axes)
 
     def cells(self, attributes: Iterable[int]) -> int:
         """The number of cells of a table over the attributes."""
@@ -84,7 +84,7 @@ class Contraction:
         return [
             table
             for step, table in operands
-            if table >= self.n_given
+            if table >= self.n_inputs
             or (table != ONE and not (table == step.left and self.covers(step)))
         ]
 
@@ -93,7 +93,7 @@ class Contraction:
         results = sum(self.cells(self.axes[step.result]) for step in steps)
         return results + sum(self.cells(self.axes[table]) for table in self.adjoint_tables(steps))
 
-    def _wide_axes(self, axes: Axes) -> Axes:
+    def _drop_unit_axes(self, axes: Axes) -> Axes:
         """Axes of length one change no address: leave them out."""
         return tuple(axis for axis in axes if self.sizes[axis] > 1)
 
@@ -114,22 +114,22 @@ class Contraction:
         if self.cells(self.axes[left]) < self.cells(self.axes[right]):
             left, right = right, left
         if not set(self.axes[left]).issuperset(self.axes[right]):
-            left = self._without_private(steps, left, right, needed)
-            right = self._without_private(steps, right, left, needed)
+            left = self._sum_private(steps, left, right, needed)
+            right = self._sum_private(steps, right, left, needed)
         if set(self.axes[left]).issuperset(self.axes[right]):
             order = tuple(a for a in self.axes[left] if a in self.axes[right])
             right = self._reorder(steps, right, order)
             return self._add(steps, left, right, [a for a in self.axes[left] if a in needed])
-        return self._product(steps, left, right, needed)
+        return self._multiply(steps, left, right, needed)
 
-    def _without_private(self, steps: list[Step], table: int, other: int, needed: Scope) -> int:
+    def _sum_private(self, steps: list[Step], table: int, other: int, needed: Scope) -> int:
         """Sum out what neither the other table nor anything later mentions."""
         keep = needed.union(self.axes[other])
         return table if keep.issuperset(self.axes[table]) else self._sum(steps, table, keep)
 
-    def _product(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
+    def _multiply(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
         """A matrix-like product: the larger table's last axes become the innermost loop."""
-        left = self._with_long_suffix(steps, left, right, needed)
+        left = self._lengthen_suffix(steps, left, right, needed)
         axes, other = self.axes[left], self.axes[right]
         suffix = self._suffix(axes, other, needed)
         head = axes[: len(axes) - len(suffix)]
@@ -140,25 +140,25 @@ class Contraction:
             right = self._reorder(steps, right, (*order, *suffix))
         return self._add(steps, left, right, outer + inner)
 
-    def _with_long_suffix(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
+    def _lengthen_suffix(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
         """The table itself, or a copy whose last axes give a long innermost loop."""
         axes, other = self.axes[left], self.axes[right]
         if self.cells(self._suffix(axes, other, needed)) >= _SHORT_LOOP:
             return left
         kinds: dict[tuple[bool, bool], list[int]] = {}
         for axis in axes:
-            kinds.setdefault(_kind(axis, other, needed), []).append(axis)
+            kinds.setdefault(_role(axis, other, needed), []).append(axis)
         blocks = sorted(kinds.values(), key=self.cells)
         return self._reorder(steps, left, tuple(axis for block in blocks for axis in block))
 
     def _suffix(self, axes: Axes, other: Axes, needed: Scope) -> Axes:
         """The longest run of last axes that all play the same part in the product."""
         start = len(axes) - 1
-        while start and _kind(axes[start - 1], other, needed) == _kind(axes[-1], other, needed):
+        while start and _role(axes[start - 1], other, needed) == _role(axes[-1], other, needed):
             start -= 1
         return axes[start:]
 
 
-def _kind(axis: int, other: Axes, needed: Scope) -> tuple[bool, bool]:
+def _role(axis: int, other: Axes, needed: Scope) -> tuple[bool, bool]:
     """The part an axis plays in a product: shared with the other table or not, kept or not."""
     return axis in other, axis in needed

@@ -33,23 +33,23 @@ class Bucket(NamedTuple):
 def eliminate(graph: Graph, sizes: Sequence[int], *, restarts: int, seed: int = 0) -> list[Bucket]:
     """The buckets of a good elimination order, in that order; `graph` is consumed."""
     buckets = _strip_simplicial(graph)
-    for part in _connected_parts(graph):
-        buckets += eliminate_part(graph, part, sizes, restarts=restarts, seed=seed)
+    for component in _connected_components(graph):
+        buckets += eliminate_subset(graph, component, sizes, restarts=restarts, seed=seed)
     return buckets
 
 
-def eliminate_part(
-    graph: Graph, part: Sequence[int], sizes: Sequence[int], *, restarts: int = 0, seed: int = 0
+def eliminate_subset(
+    graph: Graph, vertices: Sequence[int], sizes: Sequence[int], *, restarts: int = 0, seed: int = 0
 ) -> list[Bucket]:
     """The buckets of the cheapest order found that eliminates these vertices and no others."""
     rng = random.Random(seed)
     scores = [*_HEURISTICS]
     for attempt in range(restarts):
-        scores.append(_perturbed(_HEURISTICS[attempt % len(_HEURISTICS)], rng))
+        scores.append(_perturb(_HEURISTICS[attempt % len(_HEURISTICS)], rng))
     best: list[Bucket] = []
     best_cost: float | int = math.inf
     for score in scores:
-        buckets, cost = _greedy(graph, part, sizes, score, best_cost)
+        buckets, cost = _eliminate_greedily(graph, vertices, sizes, score, best_cost)
         if cost < best_cost:
             best, best_cost = buckets, cost
     return best
@@ -85,29 +85,29 @@ def _strip_simplicial(graph: Graph) -> list[Bucket]:
     return buckets
 
 
-def _connected_parts(graph: Graph) -> list[list[int]]:
+def _connected_components(graph: Graph) -> list[list[int]]:
     """The vertices that are left, grouped by connected component."""
-    parts: list[list[int]] = []
+    components: list[list[int]] = []
     seen: set[int] = set()
     for start in graph:
         if start in seen:
             continue
-        part, frontier = {start}, [start]
+        component, frontier = {start}, [start]
         while frontier:
-            fresh = graph[frontier.pop()] - part
-            part |= fresh
+            fresh = graph[frontier.pop()] - component
+            component |= fresh
             frontier.extend(fresh)
-        seen |= part
-        parts.append(sorted(part))
-    return parts
+        seen |= component
+        components.append(sorted(component))
+    return components
 
 
-def _greedy(
-    graph: Graph, part: Sequence[int], sizes: Sequence[int], score: Score, limit: float | int
+def _eliminate_greedily(
+    graph: Graph, vertices: Sequence[int], sizes: Sequence[int], score: Score, limit: float | int
 ) -> tuple[list[Bucket], float | int]:
     """Eliminate the part by lowest score; gives up once the cost reaches the limit."""
     local = {vertex: set(closed) for vertex, closed in graph.items()}
-    current = {vertex: score(local, sizes, vertex) for vertex in part}
+    current = {vertex: score(local, sizes, vertex) for vertex in vertices}
     heap = [(value, vertex) for vertex, value in current.items()]
     heapq.heapify(heap)
     buckets: list[Bucket] = []
@@ -157,7 +157,7 @@ def _weighted_min_fill(graph: Graph, sizes: Sequence[int], vertex: int) -> float
     return _log(sum(sizes[a] * sum(sizes[b] for b in closed - graph[a]) for a in closed))
 
 
-def _perturbed(score: Score, rng: random.Random) -> Score:
+def _perturb(score: Score, rng: random.Random) -> Score:
     """The same heuristic with random numbers added to its scores."""
 
     def noisy(graph: Graph, sizes: Sequence[int], vertex: int) -> float:

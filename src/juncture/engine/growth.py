@@ -15,17 +15,17 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
-from juncture.engine.elimination import Bucket, Graph, closed_graph, eliminate_part
+from juncture.engine.elimination import Bucket, Graph, closed_graph, eliminate_subset
 from juncture.engine.junction import parent_of
 
-Neighbours = frozenset[int]
-Changed = dict[int, Neighbours]
+VertexSet = frozenset[int]
+Changes = dict[int, VertexSet]
 
 # Searching a larger region again would no longer be cheap.
 _MAX_REGION = 48
 
 
-class Growth:
+class IncrementalElimination:
     """An elimination order of given cliques, ready to be asked about more cliques."""
 
     def __init__(
@@ -35,23 +35,23 @@ class Growth:
         # Vertices that no clique mentions yet come first: they are simplicial when they join.
         self._order = sorted(buckets, key=lambda bucket: bucket.vertex in self._used)
         self._sizes = sizes
-        self._place = {bucket.vertex: place for place, bucket in enumerate(self._order)}
+        self._position = {bucket.vertex: index for index, bucket in enumerate(self._order)}
         self._neighbours = dict(self._order)
-        self._cliques: dict[int, list[Sequence[int]]] = {vertex: [] for vertex in self._place}
+        self._cliques: dict[int, list[Sequence[int]]] = {vertex: [] for vertex in self._position}
         for clique in cliques:
             for vertex in clique:
                 self._cliques[vertex].append(clique)
-        self._parent = {bucket.vertex: parent_of(bucket, self._place) for bucket in self._order}
-        self._children = _inverted(self._parent)
-        self.cells = sum(map(self._old_weight, self._place))
+        self._parent = {bucket.vertex: parent_of(bucket, self._position) for bucket in self._order}
+        self._children = _invert(self._parent)
+        self.cells = sum(map(self._old_weight, self._position))
 
     def cells_with(self, clique: Iterable[int]) -> int:
         """The cells of a junction tree that holds the clique as well."""
-        return self._best(frozenset(clique))[0]
+        return self._find_best(frozenset(clique))[0]
 
     def buckets_with(self, clique: Iterable[int]) -> list[Bucket]:
         """The buckets of that junction tree's elimination order."""
-        fresh = self._best(frozenset(clique))[1]
+        fresh = self._find_best(frozenset(clique))[1]
         below, waiting = set(fresh), list(fresh)
         for vertex in waiting:  # grows while it is walked
             children = [child for child in self._children.get(vertex, ()) if child not in below]
@@ -61,32 +61,32 @@ class Growth:
         last = [b for b in self._order if b.vertex not in below]
         return [*first, *(Bucket(*item) for item in fresh.items()), *last]
 
-    def _best(self, clique: Neighbours) -> tuple[int, Changed]:
+    def _find_best(self, clique: VertexSet) -> tuple[int, Changes]:
         """The smaller of the tree with the order kept and that with it searched again."""
-        kept = self._spread(clique)
+        kept = self._propagate(clique)
         cells = self._cells_after(kept)
         if cells - self.cells <= math.prod(self._sizes[vertex] for vertex in clique):
             return cells, kept
         region = self._region(kept)
-        searched = dict(eliminate_part(self._graph(clique, region), [*region], self._sizes))
+        searched = dict(eliminate_subset(self._graph(clique, region), [*region], self._sizes))
         return min((cells, kept), (self._cells_after(searched), searched), key=itemgetter(0))
 
-    def _spread(self, clique: Neighbours) -> Changed:
+    def _propagate(self, clique: VertexSet) -> Changes:
         """The new neighbours of all vertices that the clique reaches, in the order kept."""
-        changed: dict[int, Neighbours] = {}
-        waiting = {min(clique, key=self._place.__getitem__): clique} if clique else {}
+        changed: dict[int, VertexSet] = {}
+        waiting = {min(clique, key=self._position.__getitem__): clique} if clique else {}
         while waiting:
-            vertex = min(waiting, key=self._place.__getitem__)
+            vertex = min(waiting, key=self._position.__getitem__)
             scope = waiting.pop(vertex) - {vertex}
             if vertex in self._used and scope <= self._neighbours[vertex]:
                 continue
             changed[vertex] = scope = self._neighbours[vertex] | scope
-            parent = parent_of(Bucket(vertex, scope), self._place)
+            parent = parent_of(Bucket(vertex, scope), self._position)
             if parent is not None:
                 waiting[parent] = waiting.get(parent, frozenset()) | scope
         return changed
 
-    def _region(self, reached: Changed) -> Changed:
+    def _region(self, reached: Changes) -> Changes:
         """The reached vertices and, while they are few, all that come after them in the tree."""
         region = dict(reached)
         waiting = [v for scope in reached.values() for v in scope]
@@ -97,27 +97,27 @@ class Growth:
                 waiting += self._neighbours[vertex]
         return reached if waiting else region
 
-    def _graph(self, clique: Neighbours, reached: Changed) -> Graph:
+    def _graph(self, clique: VertexSet, reached: Changes) -> Graph:
         """What the reached vertices see once everything below them has been eliminated."""
         scopes: list[Collection[int]] = [clique]
         vertices = {*reached}.union(*reached.values())
         for vertex in reached:
-            scopes += (vertices.intersection(given) for given in self._cliques[vertex])
+            scopes += (vertices.intersection(other) for other in self._cliques[vertex])
             scopes += (
                 self._neighbours[c] for c in self._children.get(vertex, ()) if c not in reached
             )
         return closed_graph(sorted(vertices), scopes)
 
-    def _cells_after(self, changed: Changed) -> int:
+    def _cells_after(self, changed: Changes) -> int:
         """The cells of the junction tree after these vertices got new neighbours and places."""
         first = -len(changed)
-        place = {**self._place, **{v: first + at for at, v in enumerate(changed)}}
+        position = {**self._position, **{v: first + at for at, v in enumerate(changed)}}
         below = [c for v in changed for c in self._children.get(v, ()) if c not in changed]
         buckets = [Bucket(c, self._neighbours[c]) for c in below]
         buckets += (Bucket(*item) for item in changed.items())
-        parents = {bucket.vertex: parent_of(bucket, place) for bucket in buckets}
+        parents = {bucket.vertex: parent_of(bucket, position) for bucket in buckets}
         lengths = {bucket.vertex: len(bucket.neighbours) for bucket in buckets}
-        adopted = _inverted(parents)
+        adopted = _invert(parents)
         left = (parent for parent in map(self._parent.get, changed) if parent is not None)
         reached = {*changed, *adopted, *left}
         after = 0
@@ -134,14 +134,14 @@ class Growth:
         sizes = {len(self._neighbours[child]) for child in self._children.get(vertex, ())}
         return self._weight(self._neighbours[vertex], vertex, sizes)
 
-    def _weight(self, neighbours: Neighbours, vertex: int, children: set[int]) -> int:
+    def _weight(self, neighbours: VertexSet, vertex: int, children: set[int]) -> int:
         """The cells of a bucket, or nothing where a child with one neighbour more contains it."""
         if len(neighbours) + 1 in children:
             return 0
         return self._sizes[vertex] * math.prod(self._sizes[other] for other in neighbours)
 
 
-def _inverted(parents: Mapping[int, int | None]) -> dict[int, list[int]]:
+def _invert(parents: Mapping[int, int | None]) -> dict[int, list[int]]:
     """The children of each parent."""
     children: dict[int, list[int]] = {}
     for child, parent in parents.items():

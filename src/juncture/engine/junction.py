@@ -29,23 +29,23 @@ class JunctionTree(NamedTuple):
 EMPTY_CLIQUE_ALONE = JunctionTree((TreeNode(frozenset(), frozenset(), ROOT),), {})
 
 
-def junction_tree(buckets: Sequence[Bucket], sizes: Sequence[int]) -> JunctionTree:
+def build_junction_tree(buckets: Sequence[Bucket], sizes: Sequence[int]) -> JunctionTree:
     """The junction tree of an elimination order, each component rooted at its centre of work."""
     cliques, home, edges = _maximal_cliques(buckets)
     cells = [math.prod(sizes[vertex] for vertex in clique) for clique in cliques]
     schedule: list[tuple[int, int]] = []
     for component in _components(edges):
-        schedule += _rooted(edges, _centre(edges, component, cells))
-    place = {node: position for position, (node, _) in enumerate(schedule)}
+        schedule += _schedule_from(edges, _find_centre(edges, component, cells))
+    index_of = {node: position for position, (node, _) in enumerate(schedule)}
     nodes = tuple(
         TreeNode(
             cliques[node],
             frozenset() if parent == ROOT else cliques[node] & cliques[parent],
-            ROOT if parent == ROOT else place[parent],
+            ROOT if parent == ROOT else index_of[parent],
         )
         for node, parent in schedule
     )
-    return JunctionTree(nodes, {vertex: place[node] for vertex, node in home.items()})
+    return JunctionTree(nodes, {vertex: index_of[node] for vertex, node in home.items()})
 
 
 def parent_of(bucket: Bucket, position: dict[int, int]) -> int | None:
@@ -57,7 +57,7 @@ def _maximal_cliques(
     buckets: Sequence[Bucket],
 ) -> tuple[list[frozenset[int]], dict[int, int], list[list[int]]]:
     """Merge each bucket into a child that contains it; returns cliques, homes and tree edges."""
-    position = {bucket.vertex: place for place, bucket in enumerate(buckets)}
+    position = {bucket.vertex: index for index, bucket in enumerate(buckets)}
     children: dict[int, list[Bucket]] = {}
     cliques: list[frozenset[int]] = []
     home: dict[int, int] = {}
@@ -85,17 +85,17 @@ def _maximal_cliques(
 def _components(edges: list[list[int]]) -> list[list[tuple[int, int]]]:
     """Each tree of the forest, as a schedule rooted at its first node."""
     seen = [False] * len(edges)
-    found = []
+    components = []
     for start in range(len(edges)):
         if not seen[start]:
-            schedule = _rooted(edges, start)
+            schedule = _schedule_from(edges, start)
             for node, _ in schedule:
                 seen[node] = True
-            found.append(schedule)
-    return found
+            components.append(schedule)
+    return components
 
 
-def _rooted(edges: list[list[int]], root: int) -> list[tuple[int, int]]:
+def _schedule_from(edges: list[list[int]], root: int) -> list[tuple[int, int]]:
     """(node, parent) pairs of the root's component, depth first, children before parents."""
     order: list[tuple[int, int]] = []
     waiting = [(root, ROOT)]
@@ -107,7 +107,7 @@ def _rooted(edges: list[list[int]], root: int) -> list[tuple[int, int]]:
     return order
 
 
-def _centre(edges: list[list[int]], schedule: list[tuple[int, int]], cells: list[int]) -> int:
+def _find_centre(edges: list[list[int]], schedule: list[tuple[int, int]], cells: list[int]) -> int:
     """The node whose heaviest branch is lightest, so that threads share the work evenly."""
     below = {node: cells[node] for node, _ in schedule}
     for node, parent in schedule:

@@ -21,27 +21,27 @@ class LoopTable:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = sizes
-        self._known: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._cache: dict[tuple[object, ...], tuple[int, int]] = {}
         self.rows: list[Loop] = []
 
     def nest(self, order: Axes, operands: tuple[Axes, Axes, Axes]) -> tuple[int, int]:
         """First row and number of rows of the loops over `order` for left, right and result."""
-        place = {axis: position for position, axis in enumerate(order)}
+        index_of = {axis: position for position, axis in enumerate(order)}
         shape = tuple(self._sizes[axis] for axis in order)
-        key = (shape, *(tuple(place[axis] for axis in axes) for axes in operands))
-        if key not in self._known:
+        key = (shape, *(tuple(index_of[axis] for axis in axes) for axes in operands))
+        if key not in self._cache:
             left, right, result = (self._strides(axes) for axes in operands)
             rows = [
                 (self._sizes[a], left.get(a, 0), right.get(a, 0), result.get(a, 0)) for a in order
             ]
-            self._known[key] = self._add(_arranged(_collapsed(rows)))
-        return self._known[key]
+            self._cache[key] = self._add(_arrange(_collapse(rows)))
+        return self._cache[key]
 
     def flat(self, cells: int) -> tuple[int, int]:
         """The loop over all cells of two tables with the same axes; the right operand is one."""
-        if (cells,) not in self._known:
-            self._known[(cells,)] = self._add([(cells, 1, 0, 1)])
-        return self._known[(cells,)]
+        if (cells,) not in self._cache:
+            self._cache[(cells,)] = self._add([(cells, 1, 0, 1)])
+        return self._cache[(cells,)]
 
     def _add(self, rows: list[Loop]) -> tuple[int, int]:
         padded = [_SINGLE] * (2 - len(rows)) + rows
@@ -50,7 +50,7 @@ class LoopTable:
 
     def _strides(self, axes: Axes) -> dict[int, int]:
         sizes = [self._sizes[axis] for axis in axes]
-        return {axis: math.prod(sizes[place + 1 :]) for place, axis in enumerate(axes)}
+        return {axis: math.prod(sizes[index + 1 :]) for index, axis in enumerate(axes)}
 
 
 def loop_order(left: Axes, right: Axes, result: Axes) -> Axes:
@@ -63,16 +63,16 @@ def loop_order(left: Axes, right: Axes, result: Axes) -> Axes:
     if not own or not left:
         return left + own
     start = len(left) - 1
-    while start and _part(left[start - 1], right, result) == _part(left[-1], right, result):
+    while start and _role(left[start - 1], right, result) == _role(left[-1], right, result):
         start -= 1
     return left[:start] + own + left[start:]
 
 
-def _part(axis: int, right: Axes, result: Axes) -> tuple[bool, bool]:
+def _role(axis: int, right: Axes, result: Axes) -> tuple[bool, bool]:
     return axis in right, axis in result
 
 
-def _collapsed(rows: list[Loop]) -> list[Loop]:
+def _collapse(rows: list[Loop]) -> list[Loop]:
     """Join neighbouring loops wherever all three tables allow it."""
     joined: list[Loop] = []
     for row in rows:
@@ -83,7 +83,7 @@ def _collapsed(rows: list[Loop]) -> list[Loop]:
     return joined
 
 
-def _arranged(rows: list[Loop]) -> list[Loop]:
+def _arrange(rows: list[Loop]) -> list[Loop]:
     """Put the loop that the innermost kernel can unroll next to the innermost one."""
     if len(rows) < 3:
         return rows

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 # How often the heaviest subtree may be opened in search of an even division.
-_MAX_OPENED = 64
+_MAX_SPLITS = 64
 
 
 class Partition(NamedTuple):
@@ -30,10 +30,10 @@ def partition(parents: Sequence[int | None], work: Sequence[int], threads: int) 
     heapq.heapify(heap)
     top: list[int] = []
     best_time, best = sum(work), (list[int](), list[list[int]]())
-    for _ in range(_MAX_OPENED):
+    for _ in range(_MAX_SPLITS):
         if not heap:
             break
-        bins = _packed(heap, threads)
+        bins = _pack(heap, threads)
         time = sum(work[node] for node in top) + max(sum(below[n] for n in b) for b in bins)
         if time < best_time:
             best_time, best = time, (list(top), bins)
@@ -41,10 +41,10 @@ def partition(parents: Sequence[int | None], work: Sequence[int], threads: int) 
         top.append(node)
         for child in children[node]:
             heapq.heappush(heap, (-below[child], child))
-    return _expanded(best[0], best[1], children, len(parents))
+    return _expand(best[0], best[1], children, len(parents))
 
 
-def _packed(heap: list[tuple[int, int]], threads: int) -> list[list[int]]:
+def _pack(heap: list[tuple[int, int]], threads: int) -> list[list[int]]:
     """Subtrees into as many bins as there are threads, heaviest first into the lightest bin."""
     loads = [(0, number) for number in range(threads)]
     bins: list[list[int]] = [[] for _ in range(threads)]
@@ -55,7 +55,7 @@ def _packed(heap: list[tuple[int, int]], threads: int) -> list[list[int]]:
     return bins
 
 
-def _expanded(
+def _expand(
     top: list[int], bins: list[list[int]], children: list[list[int]], n_nodes: int
 ) -> Partition:
     """All nodes of the chosen subtrees."""

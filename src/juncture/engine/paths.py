@@ -22,31 +22,31 @@ _EXHAUSTIVE = 6
 
 def leaves(path: Path) -> list[int]:
     """The tables of a path, from left to right."""
-    found: list[int] = []
+    tables: list[int] = []
     waiting: list[Path] = [path]
     while waiting:
         top = waiting.pop()
         if isinstance(top, int):
-            found.append(top)
+            tables.append(top)
         else:
             waiting += (top[1], top[0])
-    return found
+    return tables
 
 
 def best_path(scopes: Mapping[int, Scope], keep: Scope, cells: Cells) -> Path:
     """The cheapest path found that multiplies all tables and sums them onto `keep`."""
-    alike: dict[Scope, list[Path]] = {}
+    by_scope: dict[Scope, list[Path]] = {}
     for table, scope in scopes.items():
-        alike.setdefault(scope, []).append(table)
-    groups = {scope: _balanced(tables) for scope, tables in alike.items()}
+        by_scope.setdefault(scope, []).append(table)
+    groups = {scope: _balance(tables) for scope, tables in by_scope.items()}
     if len(groups) <= 2:
-        return _balanced(list(groups.values()))
+        return _balance(list(groups.values()))
     if len(groups) <= _EXHAUSTIVE:
         return _Exhaustive(groups, keep, cells).path
-    return _greedy(groups, keep, cells)
+    return _greedy_path(groups, keep, cells)
 
 
-def _balanced(paths: list[Path]) -> Path:
+def _balance(paths: list[Path]) -> Path:
     """A path over all of them whose depth grows like the logarithm of their number."""
     while len(paths) > 1:
         pairs: list[Path] = [*zip(paths[::2], paths[1::2], strict=False)]
@@ -54,7 +54,7 @@ def _balanced(paths: list[Path]) -> Path:
     return paths[0]
 
 
-def _greedy(groups: Mapping[Scope, Path], keep: Scope, cells: Cells) -> Path:
+def _greedy_path(groups: Mapping[Scope, Path], keep: Scope, cells: Cells) -> Path:
     """Always contract the pair whose union is smallest."""
     live = dict(enumerate(groups.items()))
     heap = [(cells(live[a][0] | live[b][0]), a, b) for a, b in combinations(live, 2)]
@@ -87,13 +87,13 @@ class _Exhaustive:
         """The cheapest path of all tables."""
         full = (1 << len(self.scopes)) - 1
         best: dict[int, tuple[int, Path]] = {
-            1 << place: (0, path) for place, path in enumerate(self.paths)
+            1 << index: (0, path) for index, path in enumerate(self.paths)
         }
         results = [self._result(subset, full) for subset in range(full + 1)]
         for subset in range(1, full + 1):
             if subset not in best:
                 joined = (
-                    self._joined(best, results, half, subset ^ half) for half in _halves(subset)
+                    self._join(best, results, half, subset ^ half) for half in _halves(subset)
                 )
                 best[subset] = min(joined, key=itemgetter(0))
         return best[full][1]
@@ -104,9 +104,9 @@ class _Exhaustive:
         return inside & self.keep.union(*self._members(full ^ subset))
 
     def _members(self, subset: int) -> list[Scope]:
-        return [scope for place, scope in enumerate(self.scopes) if subset >> place & 1]
+        return [scope for index, scope in enumerate(self.scopes) if subset >> index & 1]
 
-    def _joined(
+    def _join(
         self, best: Mapping[int, tuple[int, Path]], results: list[Scope], half: int, rest: int
     ) -> tuple[int, Path]:
         cost = self.cells(results[half] | results[rest]) + self.cells(results[half | rest])
@@ -116,9 +116,9 @@ class _Exhaustive:
 def _halves(subset: int) -> list[int]:
     """The proper subsets that hold the lowest member: each split in two once."""
     lowest = subset & -subset
-    found, half = [], (subset - 1) & subset
+    halves, half = [], (subset - 1) & subset
     while half:
         if half & lowest:
-            found.append(half)
+            halves.append(half)
         half = (half - 1) & subset
-    return found
+    return halves

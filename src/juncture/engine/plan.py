@@ -10,9 +10,9 @@ from juncture._util.memory import free_memory_bytes
 from juncture._util.notebook import plan_html
 from juncture.engine.contraction import Contraction, Step
 from juncture.engine.elimination import Bucket, closed_graph, eliminate
-from juncture.engine.growth import Growth
-from juncture.engine.junction import EMPTY_CLIQUE_ALONE, JunctionTree, junction_tree
-from juncture.engine.plan_text import describe, listed, readable_bytes, readable_count
+from juncture.engine.growth import IncrementalElimination
+from juncture.engine.junction import EMPTY_CLIQUE_ALONE, JunctionTree, build_junction_tree
+from juncture.engine.plan_text import abbreviate, describe, format_bytes, format_count
 from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.tables.domain import Clique, Domain
 
@@ -39,7 +39,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class OracleCost:
     """What one oracle call needs."""
 
     size_bytes: int
@@ -64,7 +64,7 @@ class Plan:
     """The junction tree in schedule order: every child before its parent."""
     contraction: Contraction = field(repr=False)
     """The axes of each measured table and of each step's result; finished, not to be changed."""
-    cost: Cost
+    cost: OracleCost
     buckets: tuple[Bucket, ...] = field(repr=False)
 
     @classmethod
@@ -82,7 +82,7 @@ class Plan:
         (default: half of the memory that is free now). Nothing large is allocated here.
         """
         measured = tuple(dict.fromkeys(map(domain.canonical, cliques)))
-        return _search(domain, measured, seed)._within(memory_limit)
+        return _search(domain, measured, seed)._check_memory(memory_limit)
 
     def extend(
         self, clique: Iterable[str], *, memory_limit: int | None = None, seed: int = 0
@@ -92,9 +92,9 @@ class Plan:
         measured = tuple(dict.fromkeys((*self.cliques, added)))
         fresh = _search(self.domain, measured, seed)
         if self.cells_with(added) < fresh.cells:
-            kept = self._growth.buckets_with(self._positions(added))
+            kept = self._incremental.buckets_with(self._positions(added))
             fresh = _assemble(self.domain, measured, kept)
-        return fresh._within(memory_limit)
+        return fresh._check_memory(memory_limit)
 
     @cached_property
     def cells(self) -> int:
@@ -130,7 +130,7 @@ class Plan:
     @cached_property
     def hosts(self) -> dict[Clique, int]:
         """The place in `nodes` of the host of each measured clique."""
-        return {clique: place for place, node in enumerate(self.nodes) for clique in node.measured}
+        return {clique: index for index, node in enumerate(self.nodes) for clique in node.measured}
 
     def cells_with(self, clique: Iterable[str]) -> int:
         """The cells that the junction tree would have with this clique added, at most.
@@ -138,7 +138,7 @@ class Plan:
         Takes microseconds, because the elimination order is kept; `extend` gives a plan that
         is no larger.
         """
-        return max(1, self._growth.cells_with(self._positions(clique)))
+        return max(1, self._incremental.cells_with(self._positions(clique)))
 
     def __str__(self) -> str:
         return describe(self)
@@ -147,13 +147,15 @@ class Plan:
         return plan_html(describe(self))
 
     @cached_property
-    def _growth(self) -> Growth:
-        return Growth(self.buckets, _scopes(self.domain, self.cliques), self.domain.shape)
+    def _incremental(self) -> IncrementalElimination:
+        return IncrementalElimination(
+            self.buckets, _scopes(self.domain, self.cliques), self.domain.shape
+        )
 
     def _positions(self, clique: Iterable[str]) -> list[int]:
         return [self.domain.positions[name] for name in self.domain.canonical(clique)]
 
-    def _within(self, memory_limit: int | None) -> Plan:
+    def _check_memory(self, memory_limit: int | None) -> Plan:
         """The plan itself, if it respects the limit."""
         limit = memory_limit
         if limit is None:
@@ -165,10 +167,10 @@ class Plan:
             )
         if self.size_bytes > limit:
             raise ModelTooLarge(
-                f"`cliques` must give a model within {readable_bytes(limit)}; got one of "
-                f"{readable_bytes(self.size_bytes)}. Its largest clique is "
-                f"({listed(self.largest_clique)}) with "
-                f"{readable_count(self.domain.size_of(self.largest_clique))} cells. "
+                f"`cliques` must give a model within {format_bytes(limit)}; got one of "
+                f"{format_bytes(self.size_bytes)}. Its largest clique is "
+                f"({abbreviate(self.largest_clique)}) with "
+                f"{format_count(self.domain.size_of(self.largest_clique))} cells. "
                 "Leave out a clique that closes a cycle through these attributes, merge values "
                 "of the largest attributes, or raise `memory_limit`."
             )
@@ -191,14 +193,14 @@ def _assemble(domain: Domain, cliques: tuple[Clique, ...], buckets: Sequence[Buc
     """The plan of a given elimination order."""
     scopes = _scopes(domain, cliques)
     used = {vertex for scope in scopes for vertex in scope}
-    tree = junction_tree([b for b in buckets if b.vertex in used], domain.shape)
+    tree = build_junction_tree([b for b in buckets if b.vertex in used], domain.shape)
     if cliques and not used:
         tree = EMPTY_CLIQUE_ALONE
     contraction = Contraction(domain.shape, map(tuple, scopes))
-    hosted = _hosted(tree, buckets, scopes)
+    hosted = _assign_hosts(tree, buckets, scopes)
     nodes, messages = [], dict[int, list[int]]()
-    for place, (clique, separator, parent) in enumerate(tree.nodes):
-        tables = hosted.get(place, []) + messages.pop(place, [])
+    for index, (clique, separator, parent) in enumerate(tree.nodes):
+        tables = hosted.get(index, []) + messages.pop(index, [])
         steps = contraction.join(tables, separator)
         messages.setdefault(parent, []).append(steps[-1].result)
         nodes.append(
@@ -206,22 +208,22 @@ def _assemble(domain: Domain, cliques: tuple[Clique, ...], buckets: Sequence[Buc
                 clique=_names(domain, clique),
                 separator=_names(domain, separator),
                 parent=None if parent < 0 else parent,
-                measured=tuple(cliques[table] for table in hosted.get(place, [])),
+                measured=tuple(cliques[table] for table in hosted.get(index, [])),
                 steps=tuple(steps),
             )
         )
-    cost = _cost(contraction, [step for node in nodes for step in node.steps])
+    cost = _estimate_cost(contraction, [step for node in nodes for step in node.steps])
     return Plan(domain, cliques, tuple(nodes), contraction, cost, tuple(buckets))
 
 
-def _hosted(
+def _assign_hosts(
     tree: JunctionTree, buckets: Sequence[Bucket], scopes: list[list[int]]
 ) -> dict[int, list[int]]:
     """The measured tables that each node hosts: where their first vertex is eliminated.
 
     The empty clique, a measurement of the total alone, goes to the last root.
     """
-    position = {bucket.vertex: place for place, bucket in enumerate(buckets)}
+    position = {bucket.vertex: index for index, bucket in enumerate(buckets)}
     hosted: dict[int, list[int]] = {}
     for table, scope in enumerate(scopes):
         first = min(scope, key=position.__getitem__, default=None)
@@ -234,11 +236,11 @@ def _names(domain: Domain, vertices: Iterable[int]) -> Clique:
     return tuple(domain.attributes[vertex] for vertex in sorted(vertices))
 
 
-def _cost(contraction: Contraction, steps: list[Step]) -> Cost:
+def _estimate_cost(contraction: Contraction, steps: list[Step]) -> OracleCost:
     """Each step runs once forward and twice backward; each potential is exponentiated once."""
-    potentials = sum(map(contraction.cells, contraction.axes[: contraction.n_given]))
+    potentials = sum(map(contraction.cells, contraction.axes[: contraction.n_inputs]))
     workspace = contraction.workspace_cells(steps)
     products = sum(map(contraction.union_cells, steps))
-    return Cost(
+    return OracleCost(
         size_bytes=8 * 2 * (potentials + workspace), operations=2 * potentials + 3 * products
     )

@@ -16,14 +16,14 @@ def describe(plan: Plan) -> str:
     """The text of `print(plan)`."""
     lines = [_headline(plan), _tree_line(plan), _cost_line(plan)]
     if plan.free_attributes:
-        lines.append(f"  unmeasured      {listed(plan.free_attributes)} (uniform, independent)")
-    return "\n".join([*lines, *_drawing(plan)])
+        lines.append(f"  unmeasured      {abbreviate(plan.free_attributes)} (uniform, independent)")
+    return "\n".join([*lines, *_draw_tree(plan)])
 
 
-def readable_bytes(size_bytes: int) -> str:
+def format_bytes(size_bytes: int) -> str:
     """A number of bytes with a unit that suits it."""
     if size_bytes >= 10**15:
-        return f"{readable_count(size_bytes)} bytes"
+        return f"{format_count(size_bytes)} bytes"
     amount, unit = float(size_bytes), "bytes"
     for larger in ("kB", "MB", "GB", "TB"):
         if amount < 999.5:
@@ -32,7 +32,7 @@ def readable_bytes(size_bytes: int) -> str:
     return f"{amount:.0f} {unit}" if amount >= 99.95 or unit == "bytes" else f"{amount:.1f} {unit}"
 
 
-def readable_count(count: int) -> str:
+def format_count(count: int) -> str:
     """A count in full while it is short, else in powers of ten (it may exceed any float)."""
     if count < 10**9:
         return f"{count:,}"
@@ -43,52 +43,52 @@ def readable_count(count: int) -> str:
 
 def _headline(plan: Plan) -> str:
     return (
-        f"Plan for {_plural(len(plan.domain), 'attribute')} "
-        f"({_cells(plan.domain.size)} in the full table), "
-        f"{_plural(len(plan.cliques), 'measured clique')}"
+        f"Plan for {_pluralize(len(plan.domain), 'attribute')} "
+        f"({_format_cells(plan.domain.size)} in the full table), "
+        f"{_pluralize(len(plan.cliques), 'measured clique')}"
     )
 
 
 def _tree_line(plan: Plan) -> str:
     parts = sum(node.parent is None for node in plan.nodes)
-    largest = readable_count(plan.domain.size_of(plan.largest_clique)) if plan.nodes else "0"
+    largest = format_count(plan.domain.size_of(plan.largest_clique)) if plan.nodes else "0"
     return (
-        f"  junction tree   {_plural(len(plan.nodes), 'clique')} in {_plural(parts, 'part')}, "
-        f"{_cells(plan.cells)}, the largest clique {largest}"
+        f"  junction tree   {_pluralize(len(plan.nodes), 'clique')} in "
+        f"{_pluralize(parts, 'part')}, {_format_cells(plan.cells)}, the largest clique {largest}"
     )
 
 
 def _cost_line(plan: Plan) -> str:
     return (
-        f"  one oracle call {readable_bytes(plan.size_bytes)}, "
-        f"{readable_count(plan.operations)} operations"
+        f"  one oracle call {format_bytes(plan.size_bytes)}, "
+        f"{format_count(plan.operations)} operations"
     )
 
 
-def _cells(count: int) -> str:
-    return f"{readable_count(count)} {'cell' if count == 1 else 'cells'}"
+def _format_cells(count: int) -> str:
+    return f"{format_count(count)} {'cell' if count == 1 else 'cells'}"
 
 
-def _plural(count: int, noun: str) -> str:
+def _pluralize(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def listed(names: tuple[str, ...]) -> str:
+def abbreviate(names: tuple[str, ...]) -> str:
     """The first few names, and how many there are beyond them."""
     shown = ", ".join(names[:6])
     return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
 
 
-def _drawing(plan: Plan) -> list[str]:
+def _draw_tree(plan: Plan) -> list[str]:
     """The tree from its roots down, as far as it is pleasant to read."""
     children: dict[int | None, list[int]] = {}
-    for place, node in enumerate(plan.nodes):
-        children.setdefault(node.parent, []).append(place)
+    for index, node in enumerate(plan.nodes):
+        children.setdefault(node.parent, []).append(index)
     rows: list[tuple[str, str]] = []
     waiting = [(place, "  ", "  ", 0) for place in reversed(children.get(None, []))]
     while waiting and len(rows) < _MAX_LINES:
-        place, branch, margin, depth = waiting.pop()
-        node, below = plan.nodes[place], children.get(place, [])
+        index, branch, margin, depth = waiting.pop()
+        node, below = plan.nodes[index], children.get(index, [])
         rows.append((branch + _title(node), _details(plan, node)))
         if depth == _MAX_DEPTH:
             continue
@@ -99,7 +99,7 @@ def _drawing(plan: Plan) -> list[str]:
     width = max((len(title) for title, _ in rows), default=0)
     lines = [f"{title:<{width}}  {details}" for title, details in rows]
     left = len(plan.nodes) - len(rows)
-    return [*lines, f"  … and {_plural(left, 'clique')} more"] if left else lines
+    return [*lines, f"  … and {_pluralize(left, 'clique')} more"] if left else lines
 
 
 def _title(node: Node) -> str:
@@ -108,7 +108,7 @@ def _title(node: Node) -> str:
 
 def _details(plan: Plan, node: Node) -> str:
     size = plan.domain.size_of(node.clique)
-    cells = f"{readable_count(size):>12} {'cell' if size == 1 else 'cells'}"
+    cells = f"{format_count(size):>12} {'cell' if size == 1 else 'cells'}"
     shared = f", joined over {', '.join(node.separator)}" if node.separator else ""
     hosts = {0: ", measures nothing", 1: ""}.get(
         len(node.measured), f", hosts {len(node.measured)} measured cliques"

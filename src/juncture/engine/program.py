@@ -67,21 +67,21 @@ class Slots:
 
     def __init__(self, plan: Plan) -> None:
         contraction = plan.contraction
-        self.n_given = contraction.n_given
+        self.n_inputs = contraction.n_inputs
         self.n_tables = len(contraction.axes)
         self.one = 2 * self.n_tables
         self.rows: list[tuple[int, int, int]] = [(0, 0, 1)] * (self.one + 1)
         self.workspace_cells = 1  # the first cell holds the number one
         offset = 0
-        for table in range(self.n_given):
+        for table in range(self.n_inputs):
             cells = contraction.cells(contraction.axes[table])
             self.rows[table] = (1, offset, cells)
             offset += cells
         steps = [step for node in plan.nodes for step in node.steps]
         for step in steps:
-            self._place(step.result, contraction.cells(contraction.axes[step.result]))
+            self._allocate(step.result, contraction.cells(contraction.axes[step.result]))
         for table in contraction.adjoint_tables(steps):
-            self._place(self.adjoint(table), contraction.cells(contraction.axes[table]))
+            self._allocate(self.adjoint(table), contraction.cells(contraction.axes[table]))
 
     def adjoint(self, table: int) -> int:
         """The slot of a table's derivative; a root's stays where the number one lies."""
@@ -91,7 +91,7 @@ class Slots:
         """The slot of a table's values."""
         return self.one if table == ONE else table
 
-    def _place(self, slot: int, cells: int) -> None:
+    def _allocate(self, slot: int, cells: int) -> None:
         self.rows[slot] = (0, self.workspace_cells, cells)
         self.workspace_cells += cells
 
@@ -106,25 +106,25 @@ class _Lowering:
 
     def forward(self, step: Step) -> list[Operation]:
         """Exponentiate the given tables that enter here, then multiply and sum."""
-        given = [t for t in (step.left, step.right) if self._is_given(t)]
-        rows = [Operation(EXPONENTIATE, t) for t in given]
+        inputs = [t for t in (step.left, step.right) if self._is_input(t)]
+        rows = [Operation(EXPONENTIATE, t) for t in inputs]
         left, right = self.slots.value(step.left), self.slots.value(step.right)
         loops = self._loops(step, (step.left, step.right, step.result))
         return [*rows, Operation(CONTRACT, left, right, step.result, _NONE, _NONE, *loops)]
 
     def backward(self, step: Step) -> list[Operation]:
         """Derivatives of both operands; given tables become marginals."""
-        if self._is_given(step.left) and self.contraction.covers(step):
+        if self._is_input(step.left) and self.contraction.covers(step):
             rows, finished = [self._absorb(step)], [step.right]
         else:
             rows = [self._derivative(step, step.left, step.right)]
             if step.right != ONE:
                 rows.append(self._derivative(step, step.right, step.left))
             finished = [step.left, step.right]
-        return rows + [self._finish(table) for table in finished if self._is_given(table)]
+        return rows + [self._finish(table) for table in finished if self._is_input(table)]
 
-    def _is_given(self, table: int) -> bool:
-        return 0 <= table < self.slots.n_given
+    def _is_input(self, table: int) -> bool:
+        return 0 <= table < self.slots.n_inputs
 
     def _absorb(self, step: Step) -> Operation:
         collected = _NONE if step.right == ONE else self.slots.adjoint(step.right)

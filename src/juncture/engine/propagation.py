@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.threads import processors, together
+from juncture._util.threads import cpu_count, run_parallel
 from juncture.engine.compiled.loader import pointer, routine
 from juncture.engine.compiled.opcodes import DONE, IMPOSSIBLE, NEEDS_LOGARITHMS
 from juncture.engine.plan import Plan
 from juncture.engine.program import Span, lower
-from juncture.engine.reference import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, checked_call
+from juncture.engine.reference import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, check_call
 from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
 from juncture.tables.layout import Layout, Vector
 
@@ -52,37 +52,41 @@ class Propagation:
         self, potentials: Vector, total: float = 1.0, *, out: Vector | None = None
     ) -> Beliefs:
         """See `Oracle.marginals`."""
-        call = checked_call(self.layout, potentials, total, out)
+        call = check_call(self.layout, potentials, total, out)
         outcome = self._run(call)
         if outcome == NEEDS_LOGARITHMS:
             self._logs = np.empty(self._program.workspace_cells)
             outcome = self._run(call)
         log_partition = float(self._log_scales[self._program.forward].sum())
         if outcome == IMPOSSIBLE or not math.isfinite(log_partition):
-            raise _diagnosis(call.potentials)
+            raise _diagnose(call.potentials)
         return Beliefs(call.out, log_partition + self._free_log_partition)
 
     def maximum(self, potentials: Vector) -> Peak:
         """The record with the largest sum of potentials (max-product); ties go to low codes."""
-        checked = self.layout.checked(potentials)
-        nonsense = _nonsense(checked)
-        if nonsense:
-            raise nonsense
+        vector = self.layout.as_vector(potentials)
+        error = _find_invalid(vector)
+        if error:
+            raise error
         program = self._program
         peaks = np.zeros(program.workspace_cells)
         chosen = np.zeros(len(program.slots), dtype=np.int64)
         operations = program.operations[program.forward]
         routine("maximise")(
-            *_counted(operations), *_counted(program.loops), *_counted(program.slots),
-            *_counted(checked), *_counted(peaks), pointer(chosen),
-        )  # fmt: skip
+            *_pointer_and_length(operations),
+            *_pointer_and_length(program.loops),
+            *_pointer_and_length(program.slots),
+            *_pointer_and_length(vector),
+            *_pointer_and_length(peaks),
+            pointer(chosen),
+        )
         cells = chosen[: len(self.layout.cliques)]
-        score = math.fsum(checked[cells])
+        score = math.fsum(vector[cells])
         if not math.isfinite(score):
-            raise _diagnosis(checked)
-        return Peak(self._record(cells), score)
+            raise _diagnose(vector)
+        return Peak(self._decode_record(cells), score)
 
-    def _record(self, cells: NDArray[np.int64]) -> dict[str, int]:
+    def _decode_record(self, cells: NDArray[np.int64]) -> dict[str, int]:
         """The code of every attribute, read off the chosen cell of each measured clique."""
         record = dict.fromkeys(self.plan.domain, 0)
         for clique, cell, start in zip(
@@ -96,31 +100,38 @@ class Propagation:
     def _run(self, call: Call) -> int:
         program, compiled = self._program, routine("run")
         arrays = (
-            *_counted(program.operations), *_counted(program.loops), *_counted(program.slots),
-            *_counted(self._work), pointer(self._logged), pointer(self._shifts),
-            pointer(self._scales), pointer(self._log_scales), *_counted(self._logs),
-            pointer(call.potentials), *_counted(call.out),
-        )  # fmt: skip
+            *_pointer_and_length(program.operations),
+            *_pointer_and_length(program.loops),
+            *_pointer_and_length(program.slots),
+            *_pointer_and_length(self._work),
+            pointer(self._logged),
+            pointer(self._shifts),
+            pointer(self._scales),
+            pointer(self._log_scales),
+            *_pointer_and_length(self._logs),
+            pointer(call.potentials),
+            *_pointer_and_length(call.out),
+        )
 
         def run(span: Span) -> int:
             return int(compiled(*span, call.total, *arrays))
 
         up, top, down = program.segments
         return (
-            max(together(run, up), default=DONE)
+            max(run_parallel(run, up), default=DONE)
             or run(top)
-            or max(together(run, down), default=DONE)
+            or max(run_parallel(run, down), default=DONE)
         )
 
 
-def _counted(array: NDArray[Any]) -> tuple[Any, int]:
+def _pointer_and_length(array: NDArray[Any]) -> tuple[Any, int]:
     """An array and its length, as compiled routines take them."""
     return pointer(array), len(array)
 
 
 def _thread_count(plan: Plan, threads: int | None) -> int:
     if threads is None:
-        return processors() if plan.operations >= _WORTH_THREADS else 1
+        return cpu_count() if plan.operations >= _WORTH_THREADS else 1
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
         raise InvalidInput(
             f"`threads` must be a positive integer; got {threads!r}. "
@@ -129,12 +140,12 @@ def _thread_count(plan: Plan, threads: int | None) -> int:
     return threads
 
 
-def _diagnosis(potentials: Vector) -> JunctureError:
+def _diagnose(potentials: Vector) -> JunctureError:
     """Why there is no log-partition function."""
-    return _nonsense(potentials) or ImpossibleModel(IMPOSSIBLE_MESSAGE)
+    return _find_invalid(potentials) or ImpossibleModel(IMPOSSIBLE_MESSAGE)
 
 
-def _nonsense(potentials: Vector) -> InvalidInput | None:
+def _find_invalid(potentials: Vector) -> InvalidInput | None:
     """What is wrong with potentials of not-a-number or plus infinity."""
     if not (np.isnan(potentials).any() or np.isposinf(potentials).any()):
         return None

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from juncture.engine.plan import Plan
-from juncture.engine.plan_text import readable_count
+from juncture.engine.plan_text import format_count
 from juncture.errors import ImpossibleModel, InvalidInput
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
@@ -66,22 +66,22 @@ class Oracle(Protocol):
         """The record with the largest sum of potentials."""
 
 
-def checked_call(layout: Layout, potentials: Vector, total: float, out: Vector | None) -> Call:
+def check_call(layout: Layout, potentials: Vector, total: float, out: Vector | None) -> Call:
     """The arguments of `Oracle.marginals`, or a clear error."""
-    checked = layout.checked(potentials)
+    vector = layout.as_vector(potentials)
     if not 0.0 < total < np.inf:
         raise InvalidInput(
             f"`total` must be positive and finite; got {total}. "
             "Give the number of records that the marginals shall add up to."
         )
     if out is None:
-        return Call(checked, float(total), np.empty(layout.size))
-    if layout.checked(out) is not out or np.may_share_memory(out, checked):
+        return Call(vector, float(total), np.empty(layout.size))
+    if layout.as_vector(out) is not out or np.may_share_memory(out, vector):
         raise InvalidInput(
             "`out` must be a writable, contiguous float64 array apart from `potentials`; "
             "got another kind. Make it with numpy.empty(layout.size)."
         )
-    return Call(checked, float(total), out)
+    return Call(vector, float(total), out)
 
 
 class Reference:
@@ -91,7 +91,7 @@ class Reference:
         if plan.domain.size > _MAX_CELLS:
             raise InvalidInput(
                 f"`plan` must have at most {_MAX_CELLS:,} cells in its full table for brute "
-                f"force; got {readable_count(plan.domain.size)}. Use juncture.engine.propagation."
+                f"force; got {format_count(plan.domain.size)}. Use juncture.engine.propagation."
             )
         self.plan = plan
         self.layout = Layout(plan.domain, plan.cliques)
@@ -100,10 +100,10 @@ class Reference:
         self, potentials: Vector, total: float = 1.0, *, out: Vector | None = None
     ) -> Beliefs:
         """See `Oracle.marginals`."""
-        call = checked_call(self.layout, potentials, total, out)
+        call = check_call(self.layout, potentials, total, out)
         joint = self._joint(call.potentials)
         log_partition = float(joint.logsumexp())
-        mass = (joint - _possible(log_partition)).exp() * call.total
+        mass = (joint - _check_possible(log_partition)).exp() * call.total
         call.out[:] = self.layout.pack(mass.project(clique) for clique in self.layout.cliques)
         return Beliefs(call.out, log_partition)
 
@@ -112,7 +112,7 @@ class Reference:
         joint = self._joint(potentials)
         best = np.unravel_index(np.argmax(joint.values), joint.values.shape)
         record = {name: int(code) for name, code in zip(joint.domain, best, strict=True)}
-        return Peak(record, _possible(float(joint.max())))
+        return Peak(record, _check_possible(float(joint.max())))
 
     def _joint(self, potentials: Vector) -> Factor:
         joint = Factor.full(self.layout.domain, 0.0)
@@ -121,7 +121,7 @@ class Reference:
         return joint
 
 
-def _possible(log_mass: float) -> float:
+def _check_possible(log_mass: float) -> float:
     if log_mass == -np.inf:
         raise ImpossibleModel(IMPOSSIBLE_MESSAGE)
     return log_mass

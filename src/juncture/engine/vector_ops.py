@@ -20,40 +20,44 @@ _DOUBLE = np.dtype(np.float64)
 def mix(left: Vector, right: Vector, share: float, out: Vector) -> None:
     """out = left + share * (right - left)."""
     n = out.size
-    routine("mix")(_at(left, n), _at(right, n), share, _at(out, n), n)
+    routine("mix")(
+        _vector_pointer(left, n), _vector_pointer(right, n), share, _vector_pointer(out, n), n
+    )
 
 
 def descend(vector: Vector, slope: Vector, length: float, out: Vector) -> None:
     """out = vector - length * slope."""
     n = out.size
-    routine("descend")(_at(vector, n), _at(slope, n), length, _at(out, n), n)
+    routine("descend")(
+        _vector_pointer(vector, n), _vector_pointer(slope, n), length, _vector_pointer(out, n), n
+    )
 
 
 def dot(left: Vector, right: Vector) -> float:
     """The inner product."""
     n = left.size
-    return float(routine("dot")(_at(left, n), _at(right, n), n))
+    return float(routine("dot")(_vector_pointer(left, n), _vector_pointer(right, n), n))
 
 
 def quadratic(vector: Vector, centre: Vector, precision: Vector, gradient: Vector) -> float:
     """Half the weighted squared distance from the centre; its gradient goes to `gradient`."""
     n = vector.size
-    places = (_at(each, n) for each in (vector, centre, precision, gradient))
-    return float(routine("quadratic")(*places, n))
+    pointers = (_vector_pointer(each, n) for each in (vector, centre, precision, gradient))
+    return float(routine("quadratic")(*pointers, n))
 
 
 def quadratic_value(vector: Vector, centre: Vector, precision: Vector) -> float:
     """Half the weighted squared distance from the centre."""
     n = vector.size
-    places = (_at(each, n) for each in (vector, centre, precision))
-    return float(routine("quadratic_value")(*places, n))
+    pointers = (_vector_pointer(each, n) for each in (vector, centre, precision))
+    return float(routine("quadratic_value")(*pointers, n))
 
 
-def _at(vector: Vector, size: int) -> Cell | None:
+def _vector_pointer(vector: Vector, size: int) -> Cell | None:
     """Where a vector begins; refused unless it is plain and of that size."""
     if vector.size != size or vector.dtype != _DOUBLE:
         raise InvalidInput(
             f"`vector` must hold {size} numbers of type float64; got {vector.size} of type "
-            f"{vector.dtype}. Pass it through layout.checked() first."
+            f"{vector.dtype}. Pass it through layout.as_vector() first."
         )
     return pointer(vector)

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
-from juncture.fit.loss import CustomLoss, FitLoss, Function, Kind
+from juncture.fit.loss import CustomLoss, FitLoss, Kind, LossFunction
 from juncture.fit.solvers.accelerated import Accelerated
-from juncture.fit.solvers.problem import Calls, Problem, Solver
+from juncture.fit.solvers.early_stopping import EarlyStopping
+from juncture.fit.solvers.problem import CallCounter, Problem, Solver
 from juncture.fit.solvers.proximal import Proximal
-from juncture.fit.solvers.relay import Relay
+from juncture.fit.solvers.sequential import Sequential
 from juncture.fit.solvers.smoothed import Smoothed
-from juncture.fit.solvers.stop_at_noise import StopAtNoise
 from juncture.fit.total import estimate_total
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
@@ -83,7 +83,7 @@ def estimate(  # noqa: PLR0913
     measurements: Iterable[Measurement],
     *,
     total: float | None = None,
-    loss: str | Function = Kind.L2,
+    loss: str | LossFunction = Kind.L2,
     solver: Solver | None = None,
     constraints: Constraints = _NO_CONSTRAINTS,
     start: Model | None = None,
@@ -100,7 +100,7 @@ def estimate(  # noqa: PLR0913
       their scales, "likelihood" for the one that suits each measurement's noise; or a convex
       function of the measured cliques' marginals that returns its value and gradient.
     - `solver`: by default the accelerated one; where the loss has kinks, on rounded-off losses,
-      then the proximal one. `Relay(Accelerated(), Proximal())` gives a tight certificate.
+      then the proximal one. `Sequential(Accelerated(), Proximal())` gives a tight certificate.
     - `constraints`: for some cliques, a table that is true where a cell is impossible.
     - `start`: a model to begin from, of whatever structure.
     - `cliques`: more cliques for the model; a `loss` that is a function gets their marginals too.
@@ -109,7 +109,7 @@ def estimate(  # noqa: PLR0913
     - `callback`: called with the statistics so far each time the solver has a point to show.
     - `watch`: called at every step with the steps so far and the most that are allowed.
     """
-    given = list(measurements)
+    measured = list(measurements)
     if max_steps < 1:
         raise InvalidInput(
             f"`max_steps` must be at least 1; got {max_steps}. Each step is one oracle call."
@@ -119,44 +119,46 @@ def estimate(  # noqa: PLR0913
             f"`tolerance` must not be negative; got {tolerance}. It is a share of the loss: 0.002 "
             "stops when the certified gap or the last progress is below 0.2 percent."
         )
-    more = [tuple(clique) for clique in cliques]
-    if not given and not (more and callable(loss) and total is not None):
+    extra_cliques = [tuple(clique) for clique in cliques]
+    if not measured and not (extra_cliques and callable(loss) and total is not None):
         raise InvalidInput("`measurements` must not be empty; got none. Measure something first.")
-    asked = [*(m.clique for m in given), *more]
-    whole = [*asked, *constraints, *(start.cliques if start else ())]
-    oracle = Propagation(Plan.build(domain, whole))
+    measured_cliques = [*(m.clique for m in measured), *extra_cliques]
+    all_cliques = [*measured_cliques, *constraints, *(start.cliques if start else ())]
+    oracle = Propagation(Plan.build(domain, all_cliques))
     fit = (
-        CustomLoss(oracle.layout, asked, loss)
+        CustomLoss(oracle.layout, measured_cliques, loss)
         if callable(loss)
-        else FitLoss(oracle.layout, given, loss)
+        else FitLoss(oracle.layout, measured, loss)
     )
-    mass = max(1.0, estimate_total(domain, given).total) if total is None else total
-    problem = Problem(oracle, fit, mass, Calls(max_steps, watch))
-    potentials = _started(oracle.layout, start) + _excluded(oracle.layout, constraints)
-    chosen = solver or (Accelerated() if fit.smooth else Relay(Smoothed(), Proximal()))
+    mass = max(1.0, estimate_total(domain, measured).total) if total is None else total
+    problem = Problem(oracle, fit, mass, CallCounter(max_steps, watch))
+    potentials = _initial_potentials(oracle.layout, start) + _constraint_potentials(
+        oracle.layout, constraints
+    )
+    chosen = solver or (Accelerated() if fit.is_smooth else Sequential(Smoothed(), Proximal()))
     return _Fit(problem, chosen, tolerance, callback or _ignore).run(potentials)
 
 
-def _started(layout: Layout, start: Model | None) -> Vector:
+def _initial_potentials(layout: Layout, start: Model | None) -> Vector:
     """The potentials of a model of another structure, in this layout."""
     if start is None:
         return layout.zeros()
     return layout.pack(start.layout.factor(start.potentials, c) for c in start.cliques)
 
 
-def _excluded(layout: Layout, constraints: Constraints) -> Vector:
+def _constraint_potentials(layout: Layout, constraints: Constraints) -> Vector:
     """Minus infinity where a constraint says that a cell is impossible, else zero."""
     factors = []
     for clique, impossible in constraints.items():
-        part = layout.domain.project(clique)
+        subdomain = layout.domain.project(clique)
         mask = np.asarray(impossible)
-        if mask.dtype != np.bool_ or mask.shape != part.shape:
+        if mask.dtype != np.bool_ or mask.shape != subdomain.shape:
             raise InvalidInput(
                 f"`constraints` must be true-or-false tables of the cliques' shapes; got "
-                f"{mask.dtype} of shape {mask.shape} for {part.attributes}. "
+                f"{mask.dtype} of shape {mask.shape} for {subdomain.attributes}. "
                 "Set a cell to True where no record can be."
             )
-        factors.append(Factor(part, np.where(mask, -np.inf, 0.0)))
+        factors.append(Factor(subdomain, np.where(mask, -np.inf, 0.0)))
     return layout.pack(factors)
 
 
@@ -168,16 +170,16 @@ class _Fit:
     ) -> None:
         self.problem, self.solver = problem, solver
         self.tolerance, self.callback = tolerance, callback
-        self.bound, self.waited, self.last = -math.inf, 0, math.inf
+        self.bound, self.n_stalled, self.last = -math.inf, 0, math.inf
         self.trace: list[tuple[int, float]] = []
-        self.began = time.perf_counter()
+        self.start_time = time.perf_counter()
 
     def run(self, potentials: Vector) -> Estimate:
         """The best point of all, with the status that ended the loop."""
         iterates = self.solver.iterates(self.problem, potentials)
-        best, status = next(iterates).point, self.solver_end()
+        best, status = next(iterates).candidate, self.final_status()
         for iterate in iterates:
-            best = min(best, iterate.point, key=lambda point: point.loss)
+            best = min(best, iterate.candidate, key=lambda point: point.loss)
             self.bound = max(self.bound, iterate.bound)
             self.trace.append((self.problem.calls, best.loss))
             self.callback(self.statistics(best.loss))
@@ -194,20 +196,20 @@ class _Fit:
         )
         return Estimate(model=model, status=status, statistics=self.statistics(best.loss))
 
-    def solver_end(self) -> Status:
+    def final_status(self) -> Status:
         """Why a solver that ends by itself does so."""
-        return Status.AT_NOISE if isinstance(self.solver, StopAtNoise) else Status.STALLED
+        return Status.AT_NOISE if isinstance(self.solver, EarlyStopping) else Status.STALLED
 
     def status(self, loss: float) -> Status | None:
         """Why to stop now, if there is a reason."""
         allowed = self.tolerance * abs(loss)
-        self.waited = self.waited + 1 if self.last - loss <= allowed else 0
+        self.n_stalled = self.n_stalled + 1 if self.last - loss <= allowed else 0
         self.last = loss
         if loss - self.bound <= allowed:
             return Status.CERTIFIED
-        if self.waited >= self.solver.patience:
+        if self.n_stalled >= self.solver.patience:
             return Status.STALLED
-        return Status.OUT_OF_STEPS if self.problem.exhausted else None
+        return Status.OUT_OF_STEPS if self.problem.is_exhausted else None
 
     def statistics(self, loss: float) -> Statistics:
         """What has been reached so far."""
@@ -215,7 +217,7 @@ class _Fit:
             loss=loss,
             lower_bound=self.bound,
             oracle_calls=self.problem.calls,
-            seconds=time.perf_counter() - self.began,
+            seconds=time.perf_counter() - self.start_time,
             trace=tuple(self.trace),
         )
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from juncture.engine import vector_ops as flat
 from juncture.errors import InvalidInput
-from juncture.fit.single_queries import RowBatch, SingleQuery
+from juncture.fit.single_queries import SingleQueries, SingleQuery
 from juncture.tables.domain import Clique
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
@@ -28,7 +28,7 @@ from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Operator
 
 Marginals = Mapping[Clique, Factor]
-Function = Callable[[Marginals], tuple[float, Marginals]]
+LossFunction = Callable[[Marginals], tuple[float, Marginals]]
 
 
 class Kind(StrEnum):
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 class Loss(Protocol):
     """A convex function of the marginals."""
 
-    smooth: bool
+    is_smooth: bool
     """Whether its gradient is continuous."""
 
     def value(self, marginals: Vector) -> float:
@@ -85,18 +85,18 @@ class FitLoss:
     ) -> None:
         self.layout = layout
         self._width = 0.0
-        self._take([_term(layout, m, _checked(kind)) for m in measurements])
+        self._set_terms([_make_term(layout, m, _parse_kind(kind)) for m in measurements])
 
-    def _take(self, terms: list[Term]) -> None:
+    def _set_terms(self, terms: list[Term]) -> None:
         self.terms = terms
-        self.smooth = all(term.squared for term in terms)
+        self.is_smooth = all(term.squared for term in terms)
         self._others = [term for term in terms if not term.plain and len(term.values) != 1]
         single = [term for term in terms if not term.plain and len(term.values) == 1]
         groups = [
             (squared, [t for t in single if t.squared is squared]) for squared in (True, False)
         ]
         self._batches = [
-            (RowBatch(self.layout, [_single(term) for term in group]), squared)
+            (SingleQueries(self.layout, [_single_query(term) for term in group]), squared)
             for squared, group in groups
             if group
         ]
@@ -104,21 +104,21 @@ class FitLoss:
             self.layout, [term for term in terms if term.plain]
         )
 
-    def shifted(self, shifts: Iterable[Vector]) -> FitLoss:
+    def shift_values(self, shifts: Iterable[Vector]) -> FitLoss:
         """The same loss with the measured values moved, measurement by measurement."""
         other = copy(self)
         pairs = zip(self.terms, shifts, strict=True)
-        other._take([term._replace(values=term.values + shift) for term, shift in pairs])
+        other._set_terms([term._replace(values=term.values + shift) for term, shift in pairs])
         return other
 
-    def smoothed(self, width: float) -> FitLoss:
+    def round_off(self, width: float) -> FitLoss:
         """A smooth loss below this one: absolute values are rounded off within the width.
 
         The width is in standard deviations; the two losses differ by no more than 0.71 times the
         width for each answer that has an absolute term.
         """
         softer = copy(self)
-        softer._width, softer.smooth = width, True
+        softer._width, softer.is_smooth = width, True
         return softer
 
     def value(self, marginals: Vector) -> float:
@@ -139,7 +139,9 @@ class FitLoss:
             error = self._error(term, marginals)
             value += _value(error, term.squared, self._width)
             slope = self._slope(error, term.squared)
-            _add(self.layout, gradient, term.clique, term.operator.adjoint(slope / term.stddev))
+            _add_table(
+                self.layout, gradient, term.clique, term.operator.adjoint(slope / term.stddev)
+            )
         for batch, squared in self._batches:
             error = batch.errors(marginals)
             value += _value(error, squared, self._width)
@@ -147,7 +149,7 @@ class FitLoss:
         return value, gradient
 
     def _slope(self, error: Vector, squared: bool) -> Vector:
-        return error if squared else _bent(error, self._width) * math.sqrt(2.0)
+        return error if squared else _soft_sign(error, self._width) * math.sqrt(2.0)
 
     def _error(self, term: Term, marginals: Vector) -> Vector:
         """The residuals of a term over their standard deviations."""
@@ -158,11 +160,11 @@ class FitLoss:
         """The residual of every answer over its standard deviation, measurement by measurement."""
         return np.concatenate([self._error(term, marginals) for term in self.terms])
 
-    def pull(self, multipliers: Vector) -> Vector:
+    def adjoint(self, multipliers: Vector) -> Vector:
         """The slope over the cells when each residual is multiplied by a number: the adjoint."""
-        slope, places = self.layout.zeros(), np.cumsum([len(term.values) for term in self.terms])
-        for term, part in zip(self.terms, np.split(multipliers, places[:-1]), strict=True):
-            _add(self.layout, slope, term.clique, term.operator.adjoint(part / term.stddev))
+        slope, ends = self.layout.zeros(), np.cumsum([len(term.values) for term in self.terms])
+        for term, piece in zip(self.terms, np.split(multipliers, ends[:-1]), strict=True):
+            _add_table(self.layout, slope, term.clique, term.operator.adjoint(piece / term.stddev))
         return slope
 
     @property
@@ -176,7 +178,7 @@ class FitLoss:
         return sum(len(term.values) * (0.5 if term.squared else 1.0) for term in self.terms)
 
 
-def _checked(kind: str) -> Kind:
+def _parse_kind(kind: str) -> Kind:
     try:
         return Kind(kind)
     except ValueError:
@@ -186,7 +188,7 @@ def _checked(kind: str) -> Kind:
         ) from None
 
 
-def _term(layout: Layout, measurement: Measurement, kind: Kind) -> Term:
+def _make_term(layout: Layout, measurement: Measurement, kind: Kind) -> Term:
     gaussian = measurement.noise is Noise.GAUSSIAN
     squared = kind is Kind.L2 or (kind is Kind.LIKELIHOOD and gaussian)
     operator = measurement.operator(layout.domain)
@@ -195,7 +197,7 @@ def _term(layout: Layout, measurement: Measurement, kind: Kind) -> Term:
     return Term(measurement.clique, operator, measurement.values, stddev, squared, gaussian, plain)
 
 
-def _single(term: Term) -> SingleQuery:
+def _single_query(term: Term) -> SingleQuery:
     return SingleQuery(term.clique, term.operator, float(term.values[0]), float(term.stddev[0]))
 
 
@@ -204,14 +206,14 @@ def _quadratic(layout: Layout, terms: Iterable[Term]) -> tuple[Vector, Vector, f
     precision, pull, constant = layout.zeros(), layout.zeros(), 0.0
     for term in terms:
         weight = 1.0 / term.stddev**2
-        _add(layout, precision, term.clique, weight)
-        _add(layout, pull, term.clique, weight * term.values)
+        _add_table(layout, precision, term.clique, weight)
+        _add_table(layout, pull, term.clique, weight * term.values)
         constant += 0.5 * float((weight * term.values) @ term.values)
     centre = np.divide(pull, precision, out=layout.zeros(), where=precision > 0)
     return precision, centre, constant - 0.5 * float(pull @ centre)
 
 
-def _add(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:
+def _add_table(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:
     """Add a table, given in the clique's own order, to its place in the vector."""
     domain = layout.domain.project(clique)
     factor = Factor(domain, table.reshape(domain.shape))
@@ -222,11 +224,11 @@ def _add(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:
 def _value(error: Vector, squared: bool, width: float) -> float:
     if squared:
         return 0.5 * float(error @ error)
-    size, bend = np.abs(error), np.abs(_bent(error, width))
+    size, bend = np.abs(error), np.abs(_soft_sign(error, width))
     return math.sqrt(2.0) * float((bend * (size - 0.5 * width * bend)).sum())
 
 
-def _bent(error: Vector, width: float) -> Vector:
+def _soft_sign(error: Vector, width: float) -> Vector:
     """The sign of the error, rising linearly where the error is smaller than the width."""
     return np.sign(error) if width == 0.0 else np.clip(error / width, -1.0, 1.0)
 
@@ -242,12 +244,12 @@ class CustomLoss:
         self,
         layout: Layout,
         cliques: Iterable[Iterable[str]],
-        function: Function,
+        function: LossFunction,
         *,
         smooth: bool = True,
     ) -> None:
         self.layout = layout
-        self.smooth = smooth
+        self.is_smooth = smooth
         self._cliques = [tuple(clique) for clique in cliques]
         self._function = function
 

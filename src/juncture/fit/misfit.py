@@ -29,15 +29,15 @@ class Misfit(NamedTuple):
     """How many standard deviations the sum of squared residuals lies above its mean."""
 
 
-def misfits(
+def find_misfits(
     model: Model, measurements: Iterable[Measurement], *, deviations: float = 6.0
 ) -> list[Misfit]:
     """The measurements whose residuals lie this many standard deviations above their mean."""
-    found = (misfit_of(model, measurement) for measurement in measurements)
-    return [misfit for misfit in found if misfit.deviations > deviations]
+    results = (measure_misfit(model, measurement) for measurement in measurements)
+    return [misfit for misfit in results if misfit.deviations > deviations]
 
 
-def misfit_of(model: Model, measurement: Measurement) -> Misfit:
+def measure_misfit(model: Model, measurement: Measurement) -> Misfit:
     """How one measurement's residuals compare with its noise."""
     answers = measurement.operator(model.domain).apply(model.project(measurement.clique).values)
     errors = (answers - measurement.values) / measurement.stddev

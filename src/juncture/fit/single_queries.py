@@ -26,31 +26,31 @@ class SingleQuery(NamedTuple):
     stddev: float
 
 
-class RowBatch:
+class SingleQueries:
     """Residuals of single queries over their standard deviations, and the slopes they make."""
 
     def __init__(self, layout: Layout, queries: Sequence[SingleQuery]) -> None:
-        places = np.arange(layout.size, dtype=np.float64)
+        addresses = np.arange(layout.size, dtype=np.float64)
         columns, weights, lengths = [], [], []
         for each in queries:
-            part = layout.domain.project(each.clique)
-            row = Factor(part, each.operator.adjoint(np.ones(1)).reshape(part.shape))
+            subdomain = layout.domain.project(each.clique)
+            row = Factor(subdomain, each.operator.adjoint(np.ones(1)).reshape(subdomain.shape))
             entries = row.transpose(layout.domain.canonical(each.clique)).values / each.stddev
             held = entries != 0.0
-            columns.append(layout.view(places, each.clique)[held].astype(np.intp))
+            columns.append(layout.view(addresses, each.clique)[held].astype(np.intp))
             weights.append(entries[held])
             lengths.append(int(held.sum()))
         self._weights = np.concatenate(weights)
         self._rows = np.repeat(np.arange(len(queries)), lengths)
-        self._cells, self._places = np.unique(np.concatenate(columns), return_inverse=True)
+        self._cells, self._positions = np.unique(np.concatenate(columns), return_inverse=True)
         self._goal = np.array([each.value / each.stddev for each in queries])
 
     def errors(self, marginals: Vector) -> Vector:
         """Of all queries."""
-        terms = self._weights * marginals[self._cells][self._places]
+        terms = self._weights * marginals[self._cells][self._positions]
         return np.asarray(np.bincount(self._rows, terms, len(self._goal)) - self._goal)
 
     def add_slope(self, gradient: Vector, slope: Vector) -> None:
         """Add what slopes in the errors are in the cells."""
         terms = self._weights * slope[self._rows]
-        gradient[self._cells] += np.bincount(self._places, terms, len(self._cells))
+        gradient[self._cells] += np.bincount(self._positions, terms, len(self._cells))

@@ -29,14 +29,14 @@ class TotalEstimate(NamedTuple):
 
 def estimate_total(domain: Domain, measurements: Iterable[Measurement]) -> TotalEstimate:
     """The best unbiased estimate of the number of records."""
-    found = [one for m in measurements if (one := total_of(domain, m)) is not None]
-    if not found:
+    estimates = [one for m in measurements if (one := total_of(domain, m)) is not None]
+    if not estimates:
         raise InvalidInput(
             "`total` must be given, because no measurement knows it: none of the queries adds up "
             "to the sum of all cells; got None. Pass total=, or measure a marginal or a total."
         )
-    precision = math.fsum(1.0 / estimate.variance for estimate in found)
-    pull = math.fsum(estimate.total / estimate.variance for estimate in found)
+    precision = math.fsum(1.0 / estimate.variance for estimate in estimates)
+    pull = math.fsum(estimate.total / estimate.variance for estimate in estimates)
     return TotalEstimate(pull / precision, 1.0 / precision)
 
 

@@ -24,9 +24,9 @@ Array = NDArray[np.float64]
 # One extra row for so many values, at least one: the public rule of the method's authors.
 _VALUES_PER_ROW = 16
 # Rows that stay below this beside the identity say nothing, and would vanish on a coarse lattice.
-_LEAST_ENTRY = 0.01
+_MIN_ENTRY = 0.01
 # Beyond this size a square matrix for Gaussian noise takes too long to optimise.
-_MOST_SQUARE = 256
+_MAX_SQUARE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +54,8 @@ def trace_error(strategy: Array, workload_gram: Array) -> float:
 
 def p_identity(theta: Array) -> Array:
     """The identity over some rows, with columns divided by their sums."""
-    whole = np.vstack([np.eye(theta.shape[1]), theta])
-    return np.asarray(whole / whole.sum(axis=0))
+    stacked = np.vstack([np.eye(theta.shape[1]), theta])
+    return np.asarray(stacked / stacked.sum(axis=0))
 
 
 def p_identity_error(theta: Array, workload_gram: Array) -> tuple[float, Array]:
@@ -96,11 +96,13 @@ def optimise_attribute(
         return AttributeStrategy(block, 1.0)
     if isinstance(block, Matrix):
         return optimise_gram(gram(block, size), gaussian=gaussian, restarts=restarts, seed=seed)
-    return _known(block, size, gaussian, restarts, seed)
+    return _optimise_cached(block, size, gaussian, restarts, seed)
 
 
 @lru_cache(maxsize=256)
-def _known(block: Block, size: int, gaussian: bool, restarts: int, seed: int) -> AttributeStrategy:
+def _optimise_cached(
+    block: Block, size: int, gaussian: bool, restarts: int, seed: int
+) -> AttributeStrategy:
     return optimise_gram(gram(block, size), gaussian=gaussian, restarts=restarts, seed=seed)
 
 
@@ -116,19 +118,21 @@ def optimise_gram(
         best = AttributeStrategy(Total(), ones)
     # Scaled, so that the solver's tolerances mean the same for every workload.
     unit = float(np.trace(workload_gram)) or 1.0
-    if gaussian and size <= _MOST_SQUARE:
-        found = _gaussian(workload_gram / unit)
+    if gaussian and size <= _MAX_SQUARE:
+        strategy = _optimise_gaussian(workload_gram / unit)
     else:
         p = max(1, size // _VALUES_PER_ROW) if rows is None else rows
-        found = _p_identity(workload_gram / unit, p, restarts, seed)
+        strategy = _optimise_p_identity(workload_gram / unit, p, restarts, seed)
         # Columns of L1 norm 1 have an L2 norm of at most 1: scaled up to it, they err less.
-        found = found / np.sqrt((found**2).sum(axis=0)).max() if gaussian else found
-    norm = np.sqrt((found**2).sum(axis=0)).max() if gaussian else found.sum(axis=0).max()
-    error = float(norm) ** 2 * float(np.trace(np.linalg.solve(found.T @ found, workload_gram)))
-    return AttributeStrategy(Matrix(found), error) if error < best.error * (1 - 1e-9) else best
+        strategy = strategy / np.sqrt((strategy**2).sum(axis=0)).max() if gaussian else strategy
+    norm = np.sqrt((strategy**2).sum(axis=0)).max() if gaussian else strategy.sum(axis=0).max()
+    error = float(norm) ** 2 * float(
+        np.trace(np.linalg.solve(strategy.T @ strategy, workload_gram))
+    )
+    return AttributeStrategy(Matrix(strategy), error) if error < best.error * (1 - 1e-9) else best
 
 
-def _p_identity(target: Array, p: int, restarts: int, seed: int) -> Array:
+def _optimise_p_identity(target: Array, p: int, restarts: int, seed: int) -> Array:
     """The best of several starts: the problem is not convex."""
     from scipy.optimize import minimize  # noqa: PLC0415  slow to import
 
@@ -138,18 +142,18 @@ def _p_identity(target: Array, p: int, restarts: int, seed: int) -> Array:
         value, slope = p_identity_error(flat.reshape(p, size), target)
         return value, slope.reshape(-1)
 
-    found = [
+    results = [
         minimize(
             objective, rng.random(p * size), jac=True, method="L-BFGS-B",
             bounds=[(0.0, None)] * (p * size), options={"maxiter": 2000, "ftol": 1e-9},
         )
         for _ in range(max(1, restarts))
     ]  # fmt: skip
-    theta = np.asarray(min(found, key=lambda each: float(each.fun)).x).reshape(p, size)
-    return p_identity(theta[theta.max(axis=1) >= _LEAST_ENTRY])
+    theta = np.asarray(min(results, key=lambda each: float(each.fun)).x).reshape(p, size)
+    return p_identity(theta[theta.max(axis=1) >= _MIN_ENTRY])
 
 
-def _gaussian(target: Array) -> Array:
+def _optimise_gaussian(target: Array) -> Array:
     """From the square root of the Gram matrix, which is optimal up to the scales of columns."""
     from scipy.optimize import minimize  # noqa: PLC0415  slow to import
 
@@ -163,9 +167,9 @@ def _gaussian(target: Array) -> Array:
         value, slope = normalised_error(flat.reshape(size, size), target)
         return value, slope.reshape(-1)
 
-    found = minimize(
+    result = minimize(
         objective, start.reshape(-1), jac=True, method="L-BFGS-B",
         options={"maxiter": 500, "ftol": 1e-10},
     )  # fmt: skip
-    free = np.asarray(found.x).reshape(size, size)
+    free = np.asarray(result.x).reshape(size, size)
     return np.asarray(free / np.sqrt((free**2).sum(axis=0)))

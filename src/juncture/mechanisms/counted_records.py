@@ -21,7 +21,7 @@ class CountedRecords:
 
     def project(self, clique: Clique) -> Factor:
         """The estimated counts of a clique."""
-        part = self._domain.project(clique)
-        counts = np.zeros(part.shape)
-        np.add.at(counts, tuple(self._columns[name] for name in part), self._weight)
-        return Factor(part, counts)
+        subdomain = self._domain.project(clique)
+        counts = np.zeros(subdomain.shape)
+        np.add.at(counts, tuple(self._columns[name] for name in subdomain), self._weight)
+        return Factor(subdomain, counts)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.threads import together
+from juncture._util.threads import run_parallel
 from juncture.engine.compiled.loader import pointer, routine
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
@@ -24,13 +24,13 @@ _THREADS = 2
 class Round:
     """What a round leaves behind: all of it may be known."""
 
-    before: NDArray[np.int32]
+    satisfied: NDArray[np.int32]
     """For each query, how many of the records before this round satisfy it."""
     drawn: NDArray[np.int64]
     """The places of the queries drawn; complements come after all queries."""
-    n_before: int
+    n_earlier: int
 
-    def pull(self, n: int) -> Vector:
+    def net_draws(self, n: int) -> Vector:
         """For each query, how often it was drawn, less how often its complement was."""
         counts = np.bincount(self.drawn, minlength=2 * n).astype(np.float64)
         return counts[:n] - counts[n:]
@@ -52,49 +52,51 @@ class DrawLikelihood:
         self._domain, self._workload = domain, workload
         self._eta, self._total = eta, total
         # The first round's draws have the same probabilities whatever the answers.
-        self._rounds = [each for each in rounds if each.n_before > 0]
+        self._rounds = [each for each in rounds if each.n_earlier > 0]
         self._operators = [task.operator(domain) for task in workload.tasks]
         self._ends = np.cumsum([operator.n_rows for operator in self._operators])[:-1]
         n = workload.n_queries
         self._drawn, self._constant = np.zeros(n), 0.0
         for each in self._rounds:
-            pull = each.pull(n)
-            self._drawn += eta * each.n_before * pull
-            self._constant += eta * float(pull @ each.before)
+            pull = each.net_draws(n)
+            self._drawn += eta * each.n_earlier * pull
+            self._constant += eta * float(pull @ each.satisfied)
 
     def __call__(self, marginals: Mapping[Clique, Factor]) -> tuple[float, dict[Clique, Factor]]:
         """The loss and its gradient with respect to the marginals."""
         tasks = self._workload.tasks
         pairs = list(zip(tasks, self._operators, strict=True))
         answers = [o.apply(marginals[task.clique].values) / self._total for task, o in pairs]
-        value, slope = self.of_answers(np.concatenate(answers))
+        value, slope = self.evaluate(np.concatenate(answers))
         gradient: dict[Clique, Factor] = {}
-        for (task, operator), part in zip(pairs, np.split(slope, self._ends), strict=True):
-            back = operator.adjoint(part / self._total).reshape(operator.shape)
+        for (task, operator), piece in zip(pairs, np.split(slope, self._ends), strict=True):
+            back = operator.adjoint(piece / self._total).reshape(operator.shape)
             table = Factor(self._domain.project(task.clique), back)
             known = gradient.get(task.clique)
             gradient[task.clique] = table if known is None else known + table
         return value, gradient
 
-    def of_answers(self, answers: Vector) -> tuple[float, Vector]:
+    def evaluate(self, answers: Vector) -> tuple[float, Vector]:
         """The loss and its gradient with respect to the answers, as shares."""
         y = np.ascontiguousarray(answers, dtype=np.float64)
-        parts = together(lambda k: self._weighed(y, self._rounds[k::_THREADS]), range(_THREADS))
-        value = math.fsum(part[0] for part in parts) - float(self._drawn @ y) + self._constant
-        slope = sum((part[1] for part in parts), -self._drawn)
+        pieces = run_parallel(
+            lambda k: self._log_normalisers(y, self._rounds[k::_THREADS]), range(_THREADS)
+        )
+        value = math.fsum(piece[0] for piece in pieces) - float(self._drawn @ y) + self._constant
+        slope = sum((part[1] for part in pieces), -self._drawn)
         return value, slope
 
-    def _weighed(self, answers: Vector, rounds: Sequence[Round]) -> tuple[float, Vector]:
+    def _log_normalisers(self, answers: Vector, rounds: Sequence[Round]) -> tuple[float, Vector]:
         """The logarithms of all normalisers, and their gradient."""
         value, n = 0.0, len(answers)
-        slope, work, found = np.zeros(n), np.empty(n), np.empty(2)
+        slope, work, out = np.zeros(n), np.empty(n), np.empty(2)
         weigh = routine("weigh_round")
         for each in rounds:
             draws = len(each.drawn)
             weigh(
-                pointer(answers), pointer(each.before), pointer(slope), pointer(work),
-                pointer(found), self._eta, float(each.n_before),
-                self._eta * each.n_before * draws, n,
+                pointer(answers), pointer(each.satisfied), pointer(slope), pointer(work),
+                pointer(out), self._eta, float(each.n_earlier),
+                self._eta * each.n_earlier * draws, n,
             )  # fmt: skip
-            value += draws * (float(found[0]) + math.log(float(found[1])))
+            value += draws * (float(out[0]) + math.log(float(out[1])))
         return value, slope

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.watch import Watch, steps, unwatched
+from juncture._util.watch import Watch, ignore_progress, watch_steps
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.accelerated import Accelerated
@@ -20,7 +20,7 @@ from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.record_search import RecordSearch
 from juncture.privacy.accounting import rho_of_epsilon
-from juncture.tables.workload import Workload, refuse_other_domain
+from juncture.tables.workload import Workload, check_same_domain
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
     from juncture.private.door import Door
@@ -52,7 +52,7 @@ class DualQuery:
     """The model of greatest likelihood of all draws; `LOCAL` is the original: the records found."""
     seed: int | None = None
     """Of the search for records: that is post-processing."""
-    most_rounds: int | None = None
+    max_rounds: int | None = None
     """Rounds to do at most; by default as many as the budget allows."""
     random_ties: bool = True
     """Of several best records, one at random; otherwise that of the first values, which repeats a
@@ -60,12 +60,12 @@ class DualQuery:
     solver: Solver = field(default_factory=Accelerated)
     max_steps: int = 300
 
-    def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
+    def run(self, curator: Door, workload: Workload, *, watch: Watch = ignore_progress) -> Outcome:
         """Draw and find, round after round; then estimate."""
-        refuse_other_domain(curator.domain, workload)
-        m = self._checked(curator, workload)
+        check_same_domain(curator.domain, workload)
+        m = self._require_n_records(curator, workload)
         before = len(curator.ledger.events)
-        n_rounds = self.rounds(m)
+        n_rounds = self.count_rounds(m)
         rng = np.random.default_rng(self.seed)
         search = RecordSearch(curator.domain, workload, rng, random_ties=self.random_ties)
         rounds: list[Round] = []
@@ -73,47 +73,47 @@ class DualQuery:
         n = workload.n_queries
         satisfied = np.zeros(n, dtype=np.int32)
         for t in range(n_rounds):
-            rounds.append(Round(satisfied, self._drawn(curator, workload, satisfied, t, rng), t))
-            records.append(search.best(rounds[-1].pull(n)))
+            rounds.append(Round(satisfied, self._draw(curator, workload, satisfied, t, rng), t))
+            records.append(search.find_best(rounds[-1].net_draws(n)))
             satisfied = satisfied + search.answers(records[-1]).astype(np.int32)
             watch("drawing queries", t + 1, n_rounds)
         events = curator.ledger.events[before:]
         statistics: dict[str, Any] = {"rounds": n_rounds, "records": records}
         if self.estimation is Estimation.LOCAL:
             columns = {name: np.array([r[name] for r in records]) for name in curator.domain}
-            found = CountedRecords(curator.domain, columns, m / len(records))
-            return Outcome(found.project, ledger=events, statistics=statistics)
+            synthetic = CountedRecords(curator.domain, columns, m / len(records))
+            return Outcome(synthetic.project, ledger=events, statistics=statistics)
         likelihood = DrawLikelihood(curator.domain, workload, rounds, self.eta, m)
         fit = estimate(
             curator.domain, [], cliques=workload.cliques, total=float(m), loss=likelihood,
             solver=self.solver, max_steps=self.max_steps, tolerance=_TOLERANCE,
-            watch=steps(watch, "fitting the model"),
+            watch=watch_steps(watch, "fitting the model"),
         )  # fmt: skip
         return Outcome(
             fit.model.project, model=fit.model, ledger=events,
             statistics={**fit.statistics.summary(), "rounds": n_rounds},
         )  # fmt: skip
 
-    def rounds(self, n_records: int) -> int:
+    def count_rounds(self, n_records: int) -> int:
         """As many as the budget and `most_rounds` allow, at least the first, which is free."""
         unit = self.draws * (self.eta / n_records) ** 2 / 12.0
         rho, t = self._rho(), 1
-        most = math.inf if self.most_rounds is None else self.most_rounds
-        while t < most and unit * t * (t + 1) * (2 * t + 1) <= rho * (1.0 - 1e-9):
+        limit = math.inf if self.max_rounds is None else self.max_rounds
+        while t < limit and unit * t * (t + 1) * (2 * t + 1) <= rho * (1.0 - 1e-9):
             t += 1
         return t
 
     def _rho(self) -> float:
-        given = (self.epsilon is not None, self.delta is not None, self.rho is not None)
-        if given == (False, False, True):
+        is_given = (self.epsilon is not None, self.delta is not None, self.rho is not None)
+        if is_given == (False, False, True):
             return float(self.rho or 0.0)
-        if given == (True, True, False):
+        if is_given == (True, True, False):
             return rho_of_epsilon(float(self.epsilon or 0.0), float(self.delta or 0.0))
         raise InvalidInput(
             "`rho`, or `epsilon` with `delta`, must be given. Choose one of the two."
         )
 
-    def _checked(self, curator: Door, workload: Workload) -> int:
+    def _require_n_records(self, curator: Door, workload: Workload) -> int:
         if not workload.tasks:
             raise InvalidInput("`workload` must have a task; got none. Add at least one.")
         if not (self._rho() > 0.0 and self.eta > 0.0 and self.draws >= 1):
@@ -128,7 +128,7 @@ class DualQuery:
             )
         return m
 
-    def _drawn(
+    def _draw(
         self,
         curator: Door,
         workload: Workload,

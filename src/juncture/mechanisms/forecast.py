@@ -122,8 +122,8 @@ def _known(n_records: int | None, neighbours: Neighbours) -> int:
 
 
 def _hdmm(mechanism: HDMM, workload: Workload, neighbours: Neighbours) -> Forecast:
-    domain, strategy = workload.domain, mechanism.strategy(workload)
-    requests = mechanism.requests(strategy)
+    domain, strategy = workload.domain, mechanism.build_strategy(workload)
+    requests = mechanism.make_requests(strategy)
     stddevs = [_bearable(noise_stddev(domain, request, neighbours)) for request in requests]
     squared = strategy.expected_squared_errors(stddevs)
     found = []
@@ -150,7 +150,7 @@ def _price(request: Request) -> Price:
 def _mwem(mechanism: MWEM, workload: Workload, neighbours: Neighbours) -> Forecast:
     known = neighbours is Neighbours.REPLACE
     attributes = len(workload.domain)
-    rounds = mechanism.n_rounds(attributes)
+    rounds = mechanism.count_rounds(attributes)
     choice, measure = mechanism.prices(attributes, total_is_public=known)
     total = price_of(mechanism.epsilon, mechanism.rho).part(mechanism.total_share)
     first = [] if known else [_measured(total)]
@@ -185,7 +185,7 @@ def _privbayes(mechanism: PrivBayes, workload: Workload, n_records: int) -> Fore
 
 
 def _dual_query(mechanism: DualQuery, workload: Workload, n_records: int) -> Forecast:
-    rounds, draws = mechanism.rounds(n_records), mechanism.draws
+    rounds, draws = mechanism.count_rounds(n_records), mechanism.draws
     prices = [2.0 * mechanism.eta * t / n_records + DRAW_SLACK for t in range(1, rounds)]
     costs = [Cost(epsilon=draws * e, rho=draws * e**2 / 8.0) for e in prices]
     facts = (

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from juncture._util.watch import Watch, steps, unwatched
+from juncture._util.watch import Watch, ignore_progress, watch_steps
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
+from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.problem import Solver
-from juncture.fit.solvers.stop_at_noise import StopAtNoise
 from juncture.mechanisms.least_squares import full_least_squares, local_least_squares
-from juncture.mechanisms.marginal_strategy import marginal_strategy, residual_least_squares
+from juncture.mechanisms.marginal_strategy import optimise_marginals, residual_least_squares
 from juncture.mechanisms.multiplicative_weights import refuse_large
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.price import price_of
-from juncture.mechanisms.strategy import Shares, Strategy, union_strategy
+from juncture.mechanisms.strategy import Shares, Strategy, optimise_union
 from juncture.model.model import Model
 from juncture.privacy.accounting import (
     Neighbours,
@@ -33,7 +33,7 @@ from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import bind
-from juncture.tables.workload import Workload, refuse_other_domain
+from juncture.tables.workload import Workload, check_same_domain
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
     from juncture.private.door import Door
@@ -77,58 +77,58 @@ class HDMM:
     shares: Shares = Shares.EQUAL
     """How a union divides the budget; weighted marginals have shares of their own."""
     restarts: int = 5
-    solver: Solver = field(default_factory=StopAtNoise)
+    solver: Solver = field(default_factory=EarlyStopping)
     """Of the model's fit: by default one that ends where only noise is left to fit."""
     max_steps: int = 5000
 
-    def strategy(self, workload: Workload) -> Strategy:
+    def build_strategy(self, workload: Workload) -> Strategy:
         """What would be measured: no data is looked at."""
         gaussian = price_of(self.epsilon, self.rho).gaussian
         if self.template is Template.MARGINALS:
-            return marginal_strategy(workload, gaussian=gaussian, restarts=self.restarts)
-        union = union_strategy(
-            workload, gaussian=gaussian, restarts=self.restarts, divided=self.shares
+            return optimise_marginals(workload, gaussian=gaussian, restarts=self.restarts)
+        union = optimise_union(
+            workload, gaussian=gaussian, restarts=self.restarts, rule=self.shares
         )
         if self.template is Template.UNION:
             return union
-        marginals = marginal_strategy(workload, gaussian=gaussian, restarts=self.restarts)
+        marginals = optimise_marginals(workload, gaussian=gaussian, restarts=self.restarts)
         both: list[Strategy] = [union, marginals]
-        return min(both, key=lambda each: math.fsum(self._errors(workload, each)))
+        return min(both, key=lambda each: math.fsum(self._expected_errors(workload, each)))
 
     def expected_squared_errors(
         self, workload: Workload, neighbours: Neighbours = Neighbours.REPLACE
     ) -> list[float]:
         """By task, over all its answers by least squares: known before anything is spent."""
-        return self._errors(workload, self.strategy(workload), neighbours)
+        return self._expected_errors(workload, self.build_strategy(workload), neighbours)
 
-    def _errors(
+    def _expected_errors(
         self,
         workload: Workload,
         strategy: Strategy,
         neighbours: Neighbours = Neighbours.REPLACE,
     ) -> list[float]:
-        requests = self.requests(strategy)
+        requests = self.make_requests(strategy)
         return strategy.expected_squared_errors(
             [noise_stddev(workload.domain, request, neighbours) for request in requests]
         )
 
-    def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
+    def run(self, curator: Door, workload: Workload, *, watch: Watch = ignore_progress) -> Outcome:
         """Measure and estimate."""
-        refuse_other_domain(curator.domain, workload)
+        check_same_domain(curator.domain, workload)
         if self.estimation is Estimation.FULL:
             refuse_large(curator.domain, tuple(curator.domain))
-        requests = self.requests(self.strategy(workload))
+        requests = self.make_requests(self.build_strategy(workload))
         before = len(curator.ledger.events)
         watch("measuring", 0, len(requests))
         measurements = curator.measure_all(requests)
         watch("measuring", len(requests), len(requests))
-        project, model, statistics = self._estimated(curator, workload, measurements, watch)
+        project, model, statistics = self._estimate(curator, workload, measurements, watch)
         return Outcome(
             project, model=model, measurements=measurements,
             ledger=curator.ledger.events[before:], statistics=statistics,
         )  # fmt: skip
 
-    def _estimated(
+    def _estimate(
         self,
         curator: Door,
         workload: Workload,
@@ -145,20 +145,20 @@ class HDMM:
                 if self.template is not Template.UNION and plain
                 else local_least_squares(domain, measurements)
             )
-            return _Tables(domain, tables).project, None, {}
+            return _CliqueTables(domain, tables).project, None, {}
         fit = estimate(
             domain, measurements, total=curator.public_n_records, solver=self.solver,
-            max_steps=self.max_steps, watch=steps(watch, "fitting the model"),
+            max_steps=self.max_steps, watch=watch_steps(watch, "fitting the model"),
         )  # fmt: skip
         statistics = {**fit.statistics.summary(), "status": fit.status.name}
         return fit.model.project, fit.model, statistics
 
-    def requests(self, strategy: Strategy) -> list[Request]:
+    def make_requests(self, strategy: Strategy) -> list[Request]:
         """What would be asked of the curator, with its price: no data is looked at."""
         price = price_of(self.epsilon, self.rho)
         return [
-            Request(clique=part.clique, query=part.query, **price.part(part.share))
-            for part in strategy.parts
+            Request(clique=each.clique, query=each.query, **price.part(each.share))
+            for each in strategy.queries
         ]
 
 
@@ -172,7 +172,7 @@ def noise_stddev(domain: Domain, request: Request, neighbours: Neighbours) -> fl
 
 
 @dataclass(frozen=True, eq=False)
-class _Tables:
+class _CliqueTables:
     """Tables of some cliques, whatever the order of their attributes."""
 
     domain: Domain
@@ -180,10 +180,10 @@ class _Tables:
 
     def project(self, clique: Clique) -> Factor:
         names = {self.domain.canonical(known): known for known in self.tables}
-        found = names.get(self.domain.canonical(clique))
-        if found is None:
+        key = names.get(self.domain.canonical(clique))
+        if key is None:
             raise InvalidInput(
                 f"`clique` must be one of the workload's; got {clique}. Only the forms with a "
                 "model or a full table answer others."
             )
-        return self.tables[found].transpose(self.domain.project(clique))
+        return self.tables[key].transpose(self.domain.project(clique))

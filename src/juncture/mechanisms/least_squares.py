@@ -23,27 +23,27 @@ def full_least_squares(
     """
     from scipy.sparse.linalg import LinearOperator, lsmr  # noqa: PLC0415  slow to import
 
-    parts = [(m, domain.project(m.clique), m.operator(domain)) for m in measurements]
-    goal = np.concatenate([m.values / m.stddev for m, _, _ in parts])
-    ends = np.cumsum([operator.n_rows for _, _, operator in parts])[:-1]
+    terms = [(m, domain.project(m.clique), m.operator(domain)) for m in measurements]
+    goal = np.concatenate([m.values / m.stddev for m, _, _ in terms])
+    ends = np.cumsum([operator.n_rows for _, _, operator in terms])[:-1]
 
     def apply(flat: Vector) -> Vector:
         table = Factor(domain, flat.reshape(domain.shape))
-        answers = [o.apply(table.project(part).values) / m.stddev for m, part, o in parts]
+        answers = [o.apply(table.project(subdomain).values) / m.stddev for m, subdomain, o in terms]
         return np.concatenate(answers)
 
     def adjoint(residuals: Vector) -> Vector:
-        whole = np.zeros(domain.shape)
-        for (m, part, o), piece in zip(parts, np.split(residuals, ends), strict=True):
-            back = Factor(part, o.adjoint(piece / m.stddev).reshape(part.shape))
-            whole += back.expand(domain).values
-        return whole.reshape(-1)
+        total = np.zeros(domain.shape)
+        for (m, subdomain, o), piece in zip(terms, np.split(residuals, ends), strict=True):
+            back = Factor(subdomain, o.adjoint(piece / m.stddev).reshape(subdomain.shape))
+            total += back.expand(domain).values
+        return total.reshape(-1)
 
     shape = (len(goal), domain.size)
     system = LinearOperator(shape, matvec=apply, rmatvec=adjoint, dtype=np.float64)
-    most, near = (10 * domain.size, 1e-10) if max_steps is None else (max_steps, 0.0)
-    found = lsmr(system, goal, atol=near, btol=near, conlim=0.0, maxiter=most)[0]
-    return Factor(domain, np.asarray(found).reshape(domain.shape))
+    limit, tolerance = (10 * domain.size, 1e-10) if max_steps is None else (max_steps, 0.0)
+    solution = lsmr(system, goal, atol=tolerance, btol=tolerance, conlim=0.0, maxiter=limit)[0]
+    return Factor(domain, np.asarray(solution).reshape(domain.shape))
 
 
 def local_least_squares(
@@ -53,28 +53,28 @@ def local_least_squares(
     groups: dict[Clique, list[Measurement]] = {}
     for measurement in measurements:
         groups.setdefault(domain.canonical(measurement.clique), []).append(measurement)
-    found = {}
+    tables = {}
     for clique, group in groups.items():
-        part = domain.project(clique)
-        found[clique] = (
-            _inverted(domain, group[0]).transpose(part)
+        subdomain = domain.project(clique)
+        tables[clique] = (
+            _invert(domain, group[0]).transpose(subdomain)
             if len(group) == 1 and isinstance(group[0].query, Kron | Identity)
-            else full_least_squares(part, group)
+            else full_least_squares(subdomain, group)
         )
-    return found
+    return tables
 
 
-def _inverted(domain: Domain, measurement: Measurement) -> Factor:
+def _invert(domain: Domain, measurement: Measurement) -> Factor:
     """The pseudo-inverse of a product of blocks, an attribute at a time."""
-    part = domain.project(measurement.clique)
+    subdomain = domain.project(measurement.clique)
     if not isinstance(measurement.query, Kron):
-        return Factor(part, measurement.values.reshape(part.shape))
+        return Factor(subdomain, measurement.values.reshape(subdomain.shape))
     blocks: Mapping[str, Block] = measurement.query.blocks
-    chosen = [blocks.get(name, Total()) for name in part]
-    rows = [block.n_rows(size) for block, size in zip(chosen, part.shape, strict=True)]
+    chosen = [blocks.get(name, Total()) for name in subdomain]
+    rows = [block.n_rows(size) for block, size in zip(chosen, subdomain.shape, strict=True)]
     table = measurement.values.reshape(rows)
-    for axis, (block, size) in enumerate(zip(chosen, part.shape, strict=True)):
+    for axis, (block, size) in enumerate(zip(chosen, subdomain.shape, strict=True)):
         if not isinstance(block, Identity):
             inverse = np.linalg.pinv(block.matrix(size))
             table = np.moveaxis(np.tensordot(table, inverse, (axis, 1)), -1, axis)
-    return Factor(part, table)
+    return Factor(subdomain, table)

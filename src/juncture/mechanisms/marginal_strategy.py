@@ -21,16 +21,16 @@ import numpy as np
 
 from juncture.errors import InvalidInput
 from juncture.mechanisms.attribute_strategy import Array, gram
-from juncture.mechanisms.strategy import Part
+from juncture.mechanisms.strategy import StrategyQuery
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.workload import Task, Workload
 
 # Marginals whose shares are below this are left out, where the others do without them.
-_LEAST_SHARE = 1e-3
+_MIN_SHARE = 1e-3
 # Keeps what is not measured at all from dividing by nothing.
-_LEAST_EIGENVALUE = 1e-120
+_MIN_EIGENVALUE = 1e-120
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +38,21 @@ class MarginalStrategy:
     """Marginals with shares of the budget, and the workload that they serve."""
 
     workload: Workload
-    parts: tuple[Part, ...]
+    queries: tuple[StrategyQuery, ...]
 
     def expected_squared_errors(self, stddevs: Sequence[float]) -> list[float]:
         """Of least squares on all marginals together."""
         spaces = Spaces.of(self.workload)
         weights = np.zeros(len(spaces.sets))
-        for part, stddev in zip(self.parts, stddevs, strict=True):
-            weights[spaces.places[part.clique]] += stddev**-2.0
+        for query, stddev in zip(self.queries, stddevs, strict=True):
+            weights[spaces.positions[query.clique]] += stddev**-2.0
         own = spaces.eigenvalues(weights)
-        found = []
+        errors = []
         for task in self.workload.tasks:
             goal = spaces.dimensions * spaces.eigenvalues(spaces.weights_of([task]))
             needed = goal > 0.0
-            found.append(float((goal[needed] / own[needed]).sum()))
-        return found
+            errors.append(float((goal[needed] / own[needed]).sum()))
+        return errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,17 +66,17 @@ class Spaces:
     def of(cls, workload: Workload) -> Spaces:
         """All subsets of all cliques."""
         domain = workload.domain
-        found = {
+        subsets = {
             subset: None
             for clique in dict.fromkeys(domain.canonical(c) for c in workload.cliques)
             for subset in _subsets(clique)
         }
-        return cls(domain, tuple(sorted(found, key=lambda s: (len(s), domain.canonical(s)))))
+        return cls(domain, tuple(sorted(subsets, key=lambda s: (len(s), domain.canonical(s)))))
 
     @cached_property
-    def places(self) -> dict[Clique, int]:
+    def positions(self) -> dict[Clique, int]:
         """Where each set stands."""
-        return {each: place for place, each in enumerate(self.sets)}
+        return {each: index for index, each in enumerate(self.sets)}
 
     @cached_property
     def dimensions(self) -> Array:
@@ -87,8 +87,8 @@ class Spaces:
     def _above(self) -> tuple[Array, Array, Array]:
         """All pairs of a set and a marginal that holds it, with what one adds to the other."""
         pairs = [
-            (self.places[lower], place, 1.0 / self.domain.size_of(each))
-            for place, each in enumerate(self.sets)
+            (self.positions[lower], index, 1.0 / self.domain.size_of(each))
+            for index, each in enumerate(self.sets)
             for lower in _subsets(each)
         ]
         lower, upper, sizes = (np.array(column) for column in zip(*pairs, strict=True))
@@ -101,7 +101,7 @@ class Spaces:
             np.bincount(lower, sizes * weights[upper], len(self.sets)), dtype=np.float64
         )
 
-    def transposed(self, values: Array) -> Array:
+    def adjoint(self, values: Array) -> Array:
         """The map of weights to eigenvalues, the other way."""
         lower, upper, sizes = self._above
         return np.asarray(
@@ -116,18 +116,18 @@ class Spaces:
         """
         weights = np.zeros(len(self.sets))
         for task in tasks:
-            parts = [
+            pairs = [
                 _identity_and_ones(gram(block, self.domain[name]))
                 for name, block in zip(task.clique, task.blocks, strict=True)
             ]
-            for kept in product((True, False), repeat=len(parts)):
+            for kept in product((True, False), repeat=len(pairs)):
                 names = [n for n, k in zip(task.clique, kept, strict=True) if k]
-                weight = math.prod(p[0] if k else p[1] for p, k in zip(parts, kept, strict=True))
-                weights[self.places[self.domain.canonical(names)]] += weight
+                weight = math.prod(p[0] if k else p[1] for p, k in zip(pairs, kept, strict=True))
+                weights[self.positions[self.domain.canonical(names)]] += weight
         return weights
 
 
-def marginal_strategy(
+def optimise_marginals(
     workload: Workload, *, gaussian: bool, restarts: int = 5, seed: int = 0
 ) -> MarginalStrategy:
     """The marginals and shares of least total squared error that are found."""
@@ -138,15 +138,15 @@ def marginal_strategy(
     rng = np.random.default_rng(seed)
     starts = [_task_start(spaces, workload)]
     starts += [rng.normal(0.0, 2.0, len(spaces.sets)) for _ in range(restarts - 1)]
-    found = [_optimised(spaces, goal, start, gaussian) for start in starts]
-    best = min(found, key=lambda each: each[0])[1]
-    divided = _pruned(spaces, goal, best, gaussian)
-    parts = tuple(
-        Part(each, None, float(share))
-        for each, share in zip(spaces.sets, divided, strict=True)
+    results = [_optimise(spaces, goal, start, gaussian) for start in starts]
+    best = min(results, key=lambda each: each[0])[1]
+    shares = _prune(spaces, goal, best, gaussian)
+    queries = tuple(
+        StrategyQuery(each, None, float(share))
+        for each, share in zip(spaces.sets, shares, strict=True)
         if share > 0.0
     )
-    return MarginalStrategy(workload, parts)
+    return MarginalStrategy(workload, queries)
 
 
 def marginals_error(
@@ -156,9 +156,9 @@ def marginals_error(
     amounts = np.exp(logs - logs.max())
     weights = amounts if gaussian else amounts**2
     whole = amounts.sum() if gaussian else amounts.sum() ** 2
-    own = np.maximum(spaces.eigenvalues(weights), _LEAST_EIGENVALUE)
+    own = np.maximum(spaces.eigenvalues(weights), _MIN_EIGENVALUE)
     trace = float((goal / own).sum())
-    by_weight = -spaces.transposed(goal / own**2)
+    by_weight = -spaces.adjoint(goal / own**2)
     if gaussian:
         return whole * trace, amounts * (trace + whole * by_weight)
     slope = 2.0 * amounts.sum() * trace + whole * by_weight * 2.0 * amounts
@@ -177,50 +177,56 @@ def residual_least_squares(
     cells are not prevented.
     """
     known: dict[Clique, Factor] = {}
-    found = {}
+    results = {}
     for clique in cliques:
-        part = domain.project(clique)
-        table = np.zeros(part.shape)
+        subdomain = domain.project(clique)
+        table = np.zeros(subdomain.shape)
         for lower in _subsets(domain.canonical(clique)):
             if lower not in known:
                 known[lower] = _residual(domain, measurements, lower)
-            spread = known[lower].expand(part).values
-            table += spread * (domain.size_of(lower) / part.size)
-        found[clique] = Factor(part, table)
-    return found
+            spread = known[lower].expand(subdomain).values
+            table += spread * (domain.size_of(lower) / subdomain.size)
+        results[clique] = Factor(subdomain, table)
+    return results
 
 
 def _residual(domain: Domain, measurements: Sequence[Measurement], names: Clique) -> Factor:
-    part = domain.project(names)
-    total, weight = np.zeros(part.shape), 0.0
+    subdomain = domain.project(names)
+    total, weight = np.zeros(subdomain.shape), 0.0
     for measured in measurements:
         if set(names) <= set(measured.clique):
-            own = domain.project(measured.clique)
-            table = Factor(own, measured.values.reshape(own.shape)).project(part).values
-            precision = domain.size_of(names) / (own.size * float(measured.stddev.max()) ** 2)
+            own_domain = domain.project(measured.clique)
+            table = (
+                Factor(own_domain, measured.values.reshape(own_domain.shape))
+                .project(subdomain)
+                .values
+            )
+            precision = domain.size_of(names) / (
+                own_domain.size * float(measured.stddev.max()) ** 2
+            )
             total += precision * table
             weight += precision
     if weight == 0.0:
         if math.prod(domain[name] - 1 for name in names) == 0:
-            return Factor(part, total)
+            return Factor(subdomain, total)
         raise InvalidInput(
             f"`measurements` must hold a marginal with {names}; got none. Measure one."
         )
     mean: Array = total / weight
     for axis in range(mean.ndim):
         mean = mean - mean.mean(axis=axis, keepdims=True)
-    return Factor(part, mean)
+    return Factor(subdomain, mean)
 
 
 def _task_start(spaces: Spaces, workload: Workload) -> Array:
     """Mostly the tasks' own cliques."""
     start = np.full(len(spaces.sets), -3.0)
     for clique in workload.cliques:
-        start[spaces.places[spaces.domain.canonical(clique)]] = 0.0
+        start[spaces.positions[spaces.domain.canonical(clique)]] = 0.0
     return start
 
 
-def _optimised(spaces: Spaces, goal: Array, start: Array, gaussian: bool) -> tuple[float, Array]:
+def _optimise(spaces: Spaces, goal: Array, start: Array, gaussian: bool) -> tuple[float, Array]:
     from scipy.optimize import minimize  # noqa: PLC0415  slow to import
 
     unit = marginals_error(spaces, goal, start, gaussian=gaussian)[0]
@@ -229,25 +235,25 @@ def _optimised(spaces: Spaces, goal: Array, start: Array, gaussian: bool) -> tup
         value, slope = marginals_error(spaces, goal, logs, gaussian=gaussian)
         return value / unit, slope / unit
 
-    found = minimize(
+    result = minimize(
         objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 3000, "ftol": 1e-12}
     )
-    return float(found.fun) * unit, np.asarray(found.x)
+    return float(result.fun) * unit, np.asarray(result.x)
 
 
-def _pruned(spaces: Spaces, goal: Array, logs: Array, gaussian: bool) -> Array:
+def _prune(spaces: Spaces, goal: Array, logs: Array, gaussian: bool) -> Array:
     """The shares, without the small ones where all the workload asks for stays measured."""
     amounts = np.exp(logs - logs.max())
     shares = amounts / amounts.sum()
-    kept = np.where(shares >= _LEAST_SHARE, shares, 0.0)
+    kept = np.where(shares >= _MIN_SHARE, shares, 0.0)
     measured = spaces.eigenvalues(kept) > 0.0
     if not measured[goal > 0.0].all():
         return np.asarray(shares)
-    whole = [
+    errors = [
         marginals_error(spaces, goal, np.log(np.maximum(each, 1e-300)), gaussian=gaussian)[0]
         for each in (shares, kept)
     ]
-    return np.asarray(kept / kept.sum() if whole[1] <= whole[0] * 1.01 else shares)
+    return np.asarray(kept / kept.sum() if errors[1] <= errors[0] * 1.01 else shares)
 
 
 def _identity_and_ones(matrix: Array) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from juncture._util.memory import free_memory_bytes
-from juncture.engine.plan_text import listed, readable_bytes
+from juncture.engine.plan_text import abbreviate, format_bytes
 from juncture.errors import ModelTooLarge
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
@@ -27,14 +27,14 @@ class MultiplicativeWeights:
     """
 
     def __init__(
-        self, domain: Domain, total: float, *, factored: bool, most_bytes: int | None = None
+        self, domain: Domain, total: float, *, factored: bool, max_bytes: int | None = None
     ) -> None:
         self._domain, self._total, self._factored = domain, total, factored
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._tables: list[Factor] = []
         self._known: dict[Clique, tuple[list[Measurement], int, Factor]] = {}
         if not factored:
-            refuse_large(domain, tuple(domain), most_bytes)
+            refuse_large(domain, tuple(domain), max_bytes)
             self._tables = [Factor.full(domain, total / domain.size)]
 
     def fit(self, measurements: Sequence[Measurement], passes: int) -> None:
@@ -44,16 +44,16 @@ class MultiplicativeWeights:
         """
         groups = self._groups(measurements)
         for group in groups:
-            refuse_large(self._domain, group, self._most_bytes)
-        found: dict[Clique, tuple[list[Measurement], int, Factor]] = {}
+            refuse_large(self._domain, group, self._max_bytes)
+        fitted: dict[Clique, tuple[list[Measurement], int, Factor]] = {}
         for group in groups:
             inside = [m for m in measurements if m.clique and set(m.clique).issubset(group)]
             known = self._known.get(group)
-            if known is None or known[1] != passes or not _same(known[0], inside):
-                known = inside, passes, self._fitted(group, inside, passes)
-            found[group] = known
-        self._known = found
-        self._tables = [table for _, _, table in found.values()]
+            if known is None or known[1] != passes or not _is_same(known[0], inside):
+                known = inside, passes, self._fit_group(group, inside, passes)
+            fitted[group] = known
+        self._known = fitted
+        self._tables = [table for _, _, table in fitted.values()]
 
     def _groups(self, measurements: Sequence[Measurement]) -> list[Clique]:
         """Attributes that measurements join, directly or by way of others."""
@@ -66,9 +66,12 @@ class MultiplicativeWeights:
             groups = [g for g in groups if g not in touching] + ([joined] if joined else [])
         return [self._domain.canonical(group) for group in groups]
 
-    def _fitted(self, group: Clique, inside: list[Measurement], passes: int) -> Factor:
-        part = self._domain.project(group)
-        logs, table = np.zeros(part.shape), Factor.full(part, self._total / part.size)
+    def _fit_group(self, group: Clique, inside: list[Measurement], passes: int) -> Factor:
+        subdomain = self._domain.project(group)
+        logs, table = (
+            np.zeros(subdomain.shape),
+            Factor.full(subdomain, self._total / subdomain.size),
+        )
         # Those of one clique share its marginal, and what they add to its cells.
         cliques: dict[Clique, list[tuple[Measurement, Operator]]] = {}
         for measurement in inside:
@@ -81,37 +84,37 @@ class MultiplicativeWeights:
                 for measurement, operator in pairs:
                     residual = measurement.values - operator.apply(own.values)
                     pull += operator.adjoint(residual).reshape(pull.shape)
-                logs += Factor(own.domain, pull / (2.0 * self._total)).expand(part).values
+                logs += Factor(own.domain, pull / (2.0 * self._total)).expand(subdomain).values
             weights = np.exp(logs - logs.max())
-            table = Factor(part, self._total * weights / weights.sum())
+            table = Factor(subdomain, self._total * weights / weights.sum())
         return table
 
     def project(self, clique: Clique) -> Factor:
         """The product of the groups' marginals; attributes without measurements are even."""
-        part = self._domain.project(clique)
-        found = Factor.full(Domain(), 1.0)
+        subdomain = self._domain.project(clique)
+        product = Factor.full(Domain(), 1.0)
         for table in self._tables:
             names = [name for name in clique if name in table.domain]
             if names:
-                found = found * (table.project(names) / self._total)
-        missing = [name for name in clique if name not in found.domain]
+                product = product * (table.project(names) / self._total)
+        missing = [name for name in clique if name not in product.domain]
         for name in missing:
             alone = self._domain.project((name,))
-            found = found * Factor.full(alone, 1.0 / alone.size)
-        return (found * self._total).transpose(part)
+            product = product * Factor.full(alone, 1.0 / alone.size)
+        return (product * self._total).transpose(subdomain)
 
 
-def _same(one: list[Measurement], other: list[Measurement]) -> bool:
+def _is_same(one: list[Measurement], other: list[Measurement]) -> bool:
     return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
-def refuse_large(domain: Domain, group: Clique, most_bytes: int | None = None) -> None:
+def refuse_large(domain: Domain, group: Clique, max_bytes: int | None = None) -> None:
     """Dense tables beyond a limit, by default half the free memory, are refused beforehand."""
     needed = domain.size_of(group) * _BYTES_PER_CELL
-    limit = int(_SHARE_OF_FREE_MEMORY * free_memory_bytes()) if most_bytes is None else most_bytes
+    limit = int(_SHARE_OF_FREE_MEMORY * free_memory_bytes()) if max_bytes is None else max_bytes
     if needed > limit:
         raise ModelTooLarge(
-            f"`update` must fit into memory; got a dense table over ({listed(group)}) of "
-            f"{readable_bytes(needed)}, where {readable_bytes(limit)} are allowed. "
+            f"`update` must fit into memory; got a dense table over ({abbreviate(group)}) of "
+            f"{format_bytes(needed)}, where {format_bytes(limit)} are allowed. "
             "Use the graphical-model form."
         )

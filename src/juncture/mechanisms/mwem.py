@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from juncture._util.watch import Watch, unwatched
+from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import Estimate, estimate
@@ -25,7 +25,7 @@ from juncture.tables.measurement import Measurement
 from juncture.tables.queries.blocks import AllRanges, Block, Identity, Point, Prefix, Range, Total
 from juncture.tables.queries.blocks import Matrix as MatrixBlock
 from juncture.tables.queries.products import Kron
-from juncture.tables.workload import Task, Workload, refuse_other_domain
+from juncture.tables.workload import Task, Workload, check_same_domain
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
     from juncture.private.door import Door
@@ -71,29 +71,29 @@ class MWEM:
     update: Update = Update.MODEL
     measured_fraction: float = 0.5
     total_share: float = 0.05
-    most_model_cells: int = 4_000_000
+    max_model_cells: int = 4_000_000
     """Choices that would make the model larger are not offered; the limit grows with the rounds."""
     passes: int = 100
     """Of multiplicative weights over all measurements, after each round."""
-    most_table_bytes: int | None = None
+    max_table_bytes: int | None = None
     """Of the dense tables of multiplicative weights; by default half of the free memory."""
     max_steps: int = 1000
 
-    def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
+    def run(self, curator: Door, workload: Workload, *, watch: Watch = ignore_progress) -> Outcome:
         """Choose, measure and update, round after round."""
         self._check(workload)
-        refuse_other_domain(curator.domain, workload)
+        check_same_domain(curator.domain, workload)
         before = len(curator.ledger.events)
-        prices, total, measurements = self._begun(curator)
+        prices, total, measurements = self._start(curator)
         state: _State = (
             _ModelState(curator.domain, total, self.max_steps)
             if self.update is Update.MODEL
             else _WeightState(curator.domain, total, self)
         )
-        rounds = self.n_rounds(len(curator.domain))
+        rounds = self.count_rounds(len(curator.domain))
         for done in range(1, rounds + 1):
-            limit = self.most_model_cells * done // rounds
-            chosen = self._chosen(curator, workload, state, limit, prices)
+            limit = self.max_model_cells * done // rounds
+            chosen = self._choose(curator, workload, state, limit, prices)
             clique, query = chosen
             measurements.append(curator.measure(clique, query, **prices[1]))
             state.update(measurements)
@@ -119,7 +119,7 @@ class MWEM:
                 f"{self.measured_fraction} and {self.total_share}. Try 0.5 and 0.05."
             )
 
-    def n_rounds(self, n_attributes: int) -> int:
+    def count_rounds(self, n_attributes: int) -> int:
         """How many rounds there will be."""
         return self.rounds or n_attributes
 
@@ -130,10 +130,10 @@ class MWEM:
         whole = price_of(self.epsilon, self.rho)
         if not total_is_public:
             whole = Price(whole.kind, whole.amount * (1.0 - self.total_share))
-        fraction, rounds = self.measured_fraction, self.n_rounds(n_attributes)
+        fraction, rounds = self.measured_fraction, self.count_rounds(n_attributes)
         return whole.part((1.0 - fraction) / rounds), whole.part(fraction / rounds)
 
-    def _begun(
+    def _start(
         self, curator: Door
     ) -> tuple[tuple[dict[str, float], dict[str, float]], float, list[Measurement]]:
         """What choosing and measuring cost in each round, the total, and its measurement."""
@@ -148,7 +148,7 @@ class MWEM:
         )
         return prices, float(total), measured
 
-    def _chosen(
+    def _choose(
         self,
         curator: Door,
         workload: Workload,
@@ -164,14 +164,14 @@ class MWEM:
                 task.operator(curator.domain).apply(table.values)
                 for task, table in zip(tasks, tables, strict=True)
             ]
-            place, row = curator.select_row_by_error(
+            index, row = curator.select_row_by_error(
                 [(task.clique, task.query) for task in tasks], answers, **prices[0]
             )
-            return tasks[place].clique, single_row(tasks[place], curator.domain, row)
+            return tasks[index].clique, single_row(tasks[index], curator.domain, row)
         noise = self._expected_noise(curator, prices[1])
-        given = {task.clique: table.values for task, table in zip(tasks, tables, strict=True)}
-        penalties = {clique: noise * curator.domain.size_of(clique) for clique in given}
-        return curator.select_by_marginal_error(given, penalties=penalties, **prices[0]), None
+        estimates = {task.clique: table.values for task, table in zip(tasks, tables, strict=True)}
+        penalties = {clique: noise * curator.domain.size_of(clique) for clique in estimates}
+        return curator.select_by_marginal_error(estimates, penalties=penalties, **prices[0]), None
 
     def _expected_noise(self, curator: Door, price: dict[str, float]) -> float:
         """The mean absolute noise of a measured cell."""
@@ -236,7 +236,7 @@ class _WeightState(_State):
         self._domain, self._passes = domain, options.passes
         self._weights = MultiplicativeWeights(
             domain, total, factored=options.update is Update.FACTORED,
-            most_bytes=options.most_table_bytes,
+            max_bytes=options.max_table_bytes,
         )  # fmt: skip
 
     def update(self, measurements: Sequence[Measurement]) -> None:
@@ -253,24 +253,24 @@ def single_row(task: Task, domain: Domain, row: int) -> Kron:
     """One query of a task's, as a query of its own."""
     sizes = [domain[name] for name in task.clique]
     rows = [block.n_rows(size) for block, size in zip(task.blocks, sizes, strict=True)]
-    places = np.unravel_index(row, rows)
+    indices = np.unravel_index(row, rows)
     blocks = {
-        name: _row(block, size, int(place))
-        for name, block, size, place in zip(task.clique, task.blocks, sizes, places, strict=True)
+        name: _row_block(block, size, int(index))
+        for name, block, size, index in zip(task.clique, task.blocks, sizes, indices, strict=True)
     }
     return Kron(blocks)
 
 
-def _row(block: Block, size: int, place: int) -> Block:
+def _row_block(block: Block, size: int, index: int) -> Block:
     match block:
         case Identity():
-            return Point(place)
+            return Point(index)
         case Prefix():
-            return Range(0, place)
+            return Range(0, index)
         case Total():
             return block
         case AllRanges():
-            row = np.flatnonzero(block.matrix(size)[place])
+            row = np.flatnonzero(block.matrix(size)[index])
             return Range(int(row[0]), int(row[-1]))
         case _:
-            return MatrixBlock(block.matrix(size)[place : place + 1])
+            return MatrixBlock(block.matrix(size)[index : index + 1])

@@ -12,7 +12,12 @@ from juncture.tables.domain import Clique, Domain
 
 
 def maximal_parent_sets(
-    domain: Domain, names: Sequence[str], limit: float, *, most: int | None = None, seed: int = 0
+    domain: Domain,
+    names: Sequence[str],
+    limit: float,
+    *,
+    max_sets: int | None = None,
+    seed: int = 0,
 ) -> list[Clique]:
     """All of them, or, where there are more than `most`, so many at random.
 
@@ -21,47 +26,51 @@ def maximal_parent_sets(
     """
     if limit < 1.0:
         return [()]
-    found = list(islice(_all(domain, names, limit), None if most is None else most + 1))
-    if most is not None and len(found) > most:
-        found = _some(domain, names, limit, most, seed)
-    return [domain.canonical(each) for each in found] or [()]
+    sets = list(
+        islice(_enumerate_sets(domain, names, limit), None if max_sets is None else max_sets + 1)
+    )
+    if max_sets is not None and len(sets) > max_sets:
+        sets = _sample_sets(domain, names, limit, max_sets, seed)
+    return [domain.canonical(each) for each in sets] or [()]
 
 
-def _all(domain: Domain, names: Sequence[str], limit: float) -> Iterator[Clique]:
+def _enumerate_sets(domain: Domain, names: Sequence[str], limit: float) -> Iterator[Clique]:
     """By taking each attribute in or leaving it out, small ones first."""
     ordered = sorted(names, key=lambda name: (domain[name], domain.positions[name]))
     sizes = [domain[name] for name in ordered]
     # The cells of all attributes from a place on, cut where more than the limit is as good.
     rest = [1.0] * (len(sizes) + 1)
-    for place in range(len(sizes) - 1, -1, -1):
-        rest[place] = min(rest[place + 1] * sizes[place], 2.0 * limit)
+    for index in range(len(sizes) - 1, -1, -1):
+        rest[index] = min(rest[index + 1] * sizes[index], 2.0 * limit)
 
-    def go(place: int, cells: int, chosen: Clique, least_left_out: float) -> Iterator[Clique]:
-        if place == len(sizes) or cells * sizes[place] > limit:
-            left_out = min([least_left_out, *sizes[place : place + 1]])
+    def go(index: int, cells: int, chosen: Clique, least_left_out: float) -> Iterator[Clique]:
+        if index == len(sizes) or cells * sizes[index] > limit:
+            left_out = min([least_left_out, *sizes[index : index + 1]])
             if cells * left_out > limit:
                 yield chosen
             return
-        yield from go(place + 1, cells * sizes[place], (*chosen, ordered[place]), least_left_out)
-        left_out = min(least_left_out, sizes[place])
-        if cells * rest[place + 1] * left_out > limit:  # otherwise it fits after all
-            yield from go(place + 1, cells, chosen, left_out)
+        yield from go(index + 1, cells * sizes[index], (*chosen, ordered[index]), least_left_out)
+        left_out = min(least_left_out, sizes[index])
+        if cells * rest[index + 1] * left_out > limit:  # otherwise it fits after all
+            yield from go(index + 1, cells, chosen, left_out)
 
     yield from go(0, 1, (), math.inf)
 
 
-def _some(domain: Domain, names: Sequence[str], limit: float, most: int, seed: int) -> list[Clique]:
+def _sample_sets(
+    domain: Domain, names: Sequence[str], limit: float, max_sets: int, seed: int
+) -> list[Clique]:
     rng = np.random.default_rng(seed)
     sizes = {name: domain[name] for name in names}
-    found: dict[Clique, None] = {}
-    for _ in range(2 * most):
+    sets: dict[Clique, None] = {}
+    for _ in range(2 * max_sets):
         cells, chosen = 1, []
-        for place in rng.permutation(len(names)).tolist():
-            name = names[place]
+        for index in rng.permutation(len(names)).tolist():
+            name = names[index]
             if cells * sizes[name] <= limit:
                 cells *= sizes[name]
                 chosen.append(name)
-        found[domain.canonical(chosen)] = None
-        if len(found) == most:
+        sets[domain.canonical(chosen)] = None
+        if len(sets) == max_sets:
             break
-    return list(found)
+    return list(sets)

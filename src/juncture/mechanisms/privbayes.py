@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.watch import Watch, steps, unwatched
+from juncture._util.watch import Watch, ignore_progress, watch_steps
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
+from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.problem import Solver
-from juncture.fit.solvers.stop_at_noise import StopAtNoise
 from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
@@ -24,7 +24,7 @@ from juncture.privacy.request import Request
 from juncture.privacy.score import Dependence
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.measurement import Measurement
-from juncture.tables.workload import Workload, refuse_other_domain
+from juncture.tables.workload import Workload, check_same_domain
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
     from juncture.private.door import Door
@@ -67,22 +67,22 @@ class PrivBayes:
     """Records of the original form; by default as many as the table has."""
     seed: int | None = None
     """Of those records: drawing them is post-processing."""
-    most_parent_sets: int = 4_000
+    max_parent_sets: int = 4_000
     """Of all attributes in one choice; where there are more, so many at random, whatever the data:
     wide tables of small attributes have millions."""
-    most_model_cells: int = 10_000_000
+    max_model_cells: int = 10_000_000
     """Of the model's junction tree: parents that would make it larger are let go again."""
-    solver: Solver = field(default_factory=StopAtNoise)
+    solver: Solver = field(default_factory=EarlyStopping)
     max_steps: int = 5000
 
-    def run(self, curator: Door, workload: Workload, *, watch: Watch = unwatched) -> Outcome:
+    def run(self, curator: Door, workload: Workload, *, watch: Watch = ignore_progress) -> Outcome:
         """Choose the network, measure its tables, and estimate: the workload has no say in it."""
         if not workload.tasks:
             raise InvalidInput("`workload` must have a task; got none. Add at least one.")
-        refuse_other_domain(curator.domain, workload)
-        n_records = self._checked(curator)
+        check_same_domain(curator.domain, workload)
+        n_records = self._require_n_records(curator)
         before = len(curator.ledger.events)
-        network = self._network(curator, n_records, watch)
+        network = self._choose_network(curator, n_records, watch)
         price = self.prices(len(network))[1]
         requests = [
             Request(clique=(*link.parents, link.child), query=None, **price) for link in network
@@ -91,7 +91,7 @@ class PrivBayes:
         events = curator.ledger.events[before:]
         statistics = {"network": [f"{c} | {', '.join(p)}" for c, p in network]}
         if self.estimation is Estimation.LOCAL:
-            records = self._sampled(curator.domain, network, measurements, n_records)
+            records = self._sample(curator.domain, network, measurements, n_records)
             columns = dict(zip(curator.domain, records, strict=True))
             sampled = CountedRecords(curator.domain, columns, n_records / len(records[0]))
             return Outcome(
@@ -99,14 +99,14 @@ class PrivBayes:
             )
         fit = estimate(
             curator.domain, measurements, total=float(n_records), solver=self.solver,
-            max_steps=self.max_steps, watch=steps(watch, "fitting the model"),
+            max_steps=self.max_steps, watch=watch_steps(watch, "fitting the model"),
         )  # fmt: skip
         return Outcome(
             fit.model.project, model=fit.model, measurements=measurements, ledger=events,
             statistics={**fit.statistics.summary(), **statistics},
         )  # fmt: skip
 
-    def _checked(self, curator: Door) -> int:
+    def _require_n_records(self, curator: Door) -> int:
         price_of(self.epsilon, self.rho)
         if not 0.0 < self.structure_share < 1.0:
             raise InvalidInput(
@@ -126,7 +126,7 @@ class PrivBayes:
         choice = whole.part(self.structure_share / max(1, n_attributes - 1))
         return choice, whole.part((1.0 - self.structure_share) / n_attributes)
 
-    def _network(self, curator: Door, n_records: int, watch: Watch) -> list[Link]:
+    def _choose_network(self, curator: Door, n_records: int, watch: Watch) -> list[Link]:
         """Attributes in an order in which parents come before children."""
         domain = curator.domain
         names = tuple(domain)
@@ -136,21 +136,21 @@ class PrivBayes:
         while len(network) < len(names):
             placed = tuple(link.child for link in network)
             children = [name for name in names if name not in placed]
-            most = max(1, self.most_parent_sets // len(children))
+            max_sets = max(1, self.max_parent_sets // len(children))
             candidates = [
                 Link(child, parents)
                 for child in children
                 for parents in maximal_parent_sets(
-                    domain, placed, limit / domain[child], most=most, seed=len(placed)
+                    domain, placed, limit / domain[child], max_sets=max_sets, seed=len(placed)
                 )
             ]
             pairs = [(link.child, link.parents) for link in candidates]
-            place = curator.select_by_dependence(pairs, by=self.dependence, **price)
-            network.append(self._within_limit(domain, network, candidates[place]))
+            index = curator.select_by_dependence(pairs, by=self.dependence, **price)
+            network.append(self._drop_parents(domain, network, candidates[index]))
             watch("choosing parents", len(network), len(names))
         return network
 
-    def _within_limit(self, domain: Domain, network: Sequence[Link], chosen: Link) -> Link:
+    def _drop_parents(self, domain: Domain, network: Sequence[Link], chosen: Link) -> Link:
         """The choice, without the parents that would make the model too large: post-processing."""
         if self.estimation is Estimation.LOCAL:
             return chosen
@@ -161,7 +161,7 @@ class PrivBayes:
         def cells(kept: Clique) -> int:
             return plan.cells_with((*kept, chosen.child))
 
-        while parents and cells(parents) > self.most_model_cells:
+        while parents and cells(parents) > self.max_model_cells:
             fewer = [tuple(name for name in parents if name != left) for left in parents]
             parents = min(fewer, key=cells)
         return Link(chosen.child, parents)
@@ -175,7 +175,7 @@ class PrivBayes:
             scale = float(np.sqrt(2.0) / np.sqrt(2.0 * self.rho * share))
         return n_records / (scale * self.usefulness)
 
-    def _sampled(
+    def _sample(
         self,
         domain: Domain,
         network: Sequence[Link],

@@ -37,7 +37,7 @@ class RecordSearch:
         except ModelTooLarge:
             self._oracle = None
 
-    def best(self, drawn: Vector) -> dict[str, int]:
+    def find_best(self, drawn: Vector) -> dict[str, int]:
         """By max-product on the workload's junction tree; ties and free attributes at random.
 
         (Without random ties, untouched attributes get their first value.)
@@ -50,7 +50,7 @@ class RecordSearch:
             for t in tables
         ]
         if self._oracle is None:
-            return self._searched(noise)
+            return self._search_locally(noise)
         peak = self._oracle.maximum(self._oracle.layout.pack(noise)).record
         for name in self._oracle.plan.free_attributes:
             peak[name] = int(self.rng.integers(self.domain[name])) if self._random_ties else 0
@@ -68,13 +68,15 @@ class RecordSearch:
 
     def _tables(self, drawn: Vector) -> list[Factor]:
         """For each task, how much each cell adds."""
-        parts = zip(self.workload.tasks, self._operators, np.split(drawn, self._ends), strict=True)
+        terms = zip(self.workload.tasks, self._operators, np.split(drawn, self._ends), strict=True)
         return [
-            Factor(self.domain.project(task.clique), operator.adjoint(part).reshape(operator.shape))
-            for task, operator, part in parts
+            Factor(
+                self.domain.project(task.clique), operator.adjoint(piece).reshape(operator.shape)
+            )
+            for task, operator, piece in terms
         ]
 
-    def _searched(self, tables: Sequence[Factor]) -> dict[str, int]:
+    def _search_locally(self, tables: Sequence[Factor]) -> dict[str, int]:
         best, highest = dict[str, int](), -math.inf
         for _ in range(_STARTS):
             record = {name: int(self.rng.integers(size)) for name, size in self.domain.items()}
@@ -92,9 +94,9 @@ class RecordSearch:
 
     def answers(self, record: Mapping[str, int]) -> Vector:
         """Which queries a record satisfies."""
-        found = []
+        results = []
         for task, operator in zip(self.workload.tasks, self._operators, strict=True):
             one = np.zeros(operator.shape)
             one[tuple(record[name] for name in task.clique)] = 1.0
-            found.append(operator.apply(one))
-        return np.concatenate(found)
+            results.append(operator.apply(one))
+        return np.concatenate(results)

@@ -33,7 +33,7 @@ _SWEEPS, _ENOUGH = 10, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class StrategyQuery:
     """A query to measure, and its share of the budget."""
 
     clique: Clique
@@ -57,7 +57,7 @@ class Strategy(Protocol):
     """What to measure for a workload, and what error to expect."""
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def queries(self) -> Sequence[StrategyQuery]:
         """What to measure."""
 
     def expected_squared_errors(self, stddevs: Sequence[float]) -> list[float]:
@@ -96,59 +96,59 @@ class UnionStrategy:
     shares: tuple[float, ...]
 
     @property
-    def parts(self) -> list[Part]:
+    def queries(self) -> list[StrategyQuery]:
         """One for each product."""
         pairs = zip(self.products, self.shares, strict=True)
-        return [Part(product.clique, product.query, share) for product, share in pairs]
+        return [StrategyQuery(product.clique, product.query, share) for product, share in pairs]
 
     def expected_squared_errors(self, stddevs: Sequence[float]) -> list[float]:
         """Of local least squares: a task's errors are those of its own product."""
-        found = {
-            place: stddev**2 * error
+        errors = {
+            index: stddev**2 * error
             for product, stddev in zip(self.products, stddevs, strict=True)
-            for place, error in zip(product.tasks, product.errors, strict=True)
+            for index, error in zip(product.tasks, product.errors, strict=True)
         }
-        return [found[place] for place in sorted(found)]
+        return [errors[place] for place in sorted(errors)]
 
 
-def union_strategy(
-    workload: Workload, *, gaussian: bool, divided: Shares = Shares.EQUAL, restarts: int = 5
+def optimise_union(
+    workload: Workload, *, gaussian: bool, rule: Shares = Shares.EQUAL, restarts: int = 5
 ) -> UnionStrategy:
     """A product for each clique, or for each of its tasks where that is better."""
     if not workload.tasks:
         raise InvalidInput("`workload` must have a task; got none. Add at least one.")
     groups: dict[Clique, list[int]] = {}
-    for place, task in enumerate(workload.tasks):
-        groups.setdefault(workload.domain.canonical(task.clique), []).append(place)
+    for index, task in enumerate(workload.tasks):
+        groups.setdefault(workload.domain.canonical(task.clique), []).append(index)
     products = [
         product
-        for places in groups.values()
-        for product in _products(workload, places, gaussian, restarts)
+        for indices in groups.values()
+        for product in _choose_products(workload, indices, gaussian, restarts)
     ]
     errors = [product.error for product in products]
     sizes = [_relative_size(workload, product) for product in products]
-    parts = shares(errors, divided, gaussian=gaussian, sizes=sizes)
-    return UnionStrategy(tuple(products), tuple(parts))
+    fractions = divide_budget(errors, rule, gaussian=gaussian, sizes=sizes)
+    return UnionStrategy(tuple(products), tuple(fractions))
 
 
-def _products(
-    workload: Workload, places: list[int], gaussian: bool, restarts: int
+def _choose_products(
+    workload: Workload, indices: list[int], gaussian: bool, restarts: int
 ) -> list[ProductStrategy]:
     """One product for all tasks of a clique, or one for each: whichever errs less in all."""
     each = [
-        optimise_product(workload, [place], gaussian=gaussian, restarts=restarts)
-        for place in places
+        optimise_product(workload, [index], gaussian=gaussian, restarts=restarts)
+        for index in indices
     ]
-    if len(places) == 1:
+    if len(indices) == 1:
         return each
-    together = optimise_product(workload, places, gaussian=gaussian, restarts=restarts)
+    together = optimise_product(workload, indices, gaussian=gaussian, restarts=restarts)
     power = 2 if gaussian else 3
     apart = math.fsum(product.error ** (1 / power) for product in each) ** power
     return [together] if together.error <= apart else each
 
 
 def optimise_product(
-    workload: Workload, places: Sequence[int], *, gaussian: bool, restarts: int = 5
+    workload: Workload, indices: Sequence[int], *, gaussian: bool, restarts: int = 5
 ) -> ProductStrategy:
     """One product for tasks of one clique, an attribute at a time for the others as they are.
 
@@ -156,38 +156,38 @@ def optimise_product(
     attribute's best strategy is that for the sum of its Gram matrices, each weighted by the
     product of its task's other errors.
     """
-    tasks = [workload.tasks[place] for place in places]
+    tasks = [workload.tasks[index] for index in indices]
     clique, domain = tasks[0].clique, workload.domain
     if len(tasks) == 1:
-        found = [
+        strategies = [
             optimise_attribute(block, domain[name], gaussian=gaussian, restarts=restarts)
             for name, block in zip(clique, tasks[0].blocks, strict=True)
         ]
-        error = math.prod(part.error for part in found)
-        blocks = tuple(part.block for part in found)
-        return ProductStrategy(clique, tuple(places), blocks, (error,))
-    grams = [[gram(block, domain[name]) for name, block in _named(t, clique)] for t in tasks]
+        error = math.prod(chosen.error for chosen in strategies)
+        blocks = tuple(part.block for part in strategies)
+        return ProductStrategy(clique, tuple(indices), blocks, (error,))
+    grams = [[gram(block, domain[name]) for name, block in _order_blocks(t, clique)] for t in tasks]
     # From the errors of counting, and from those that each task would have alone.
-    counted = [[float(np.trace(each)) for each in row] for row in grams]
+    identity_errors = [[float(np.trace(each)) for each in row] for row in grams]
     alone = [
         [optimise_gram(each, gaussian=gaussian, restarts=restarts).error for each in row]
         for row in grams
     ]
     ends = [
-        _descended(clique, tuple(places), domain, grams, np.array(start), gaussian, restarts)
-        for start in (counted, alone)
+        _descend(clique, tuple(indices), domain, grams, np.array(start), gaussian, restarts)
+        for start in (identity_errors, alone)
     ]
     return min(ends, key=lambda each: each.error)
 
 
-def _named(task: Task, clique: Clique) -> list[tuple[str, Block]]:
+def _order_blocks(task: Task, clique: Clique) -> list[tuple[str, Block]]:
     blocks = dict(zip(task.clique, task.blocks, strict=True))
     return [(name, blocks[name]) for name in clique]
 
 
-def _descended(
+def _descend(
     clique: Clique,
-    places: tuple[int, ...],
+    indices: tuple[int, ...],
     domain: Domain,
     grams: list[list[Array]],
     errors: Array,
@@ -195,7 +195,7 @@ def _descended(
     restarts: int,
 ) -> ProductStrategy:
     chosen = [AttributeStrategy(Identity(), float(domain[name])) for name in clique]
-    whole = math.inf
+    total = math.inf
     for _ in range(_SWEEPS):
         for axis in range(len(clique)):
             weights = errors.prod(axis=1) / errors[:, axis]
@@ -206,15 +206,15 @@ def _descended(
             inverse = np.linalg.pinv(matrix.T @ matrix)
             chosen[axis] = better
             errors[:, axis] = [float((inverse * row[axis]).sum()) for row in grams]
-        before, whole = whole, float(errors.prod(axis=1).sum())
-        if whole > before * (1.0 - _ENOUGH):
+        before, total = total, float(errors.prod(axis=1).sum())
+        if total > before * (1.0 - _ENOUGH):
             break
-    blocks = tuple(part.block for part in chosen)
-    return ProductStrategy(clique, places, blocks, tuple(errors.prod(axis=1).tolist()))
+    blocks = tuple(each.block for each in chosen)
+    return ProductStrategy(clique, indices, blocks, tuple(errors.prod(axis=1).tolist()))
 
 
-def shares(
-    errors: Sequence[float], by: Shares, *, gaussian: bool, sizes: Sequence[float] = ()
+def divide_budget(
+    errors: Sequence[float], rule: Shares, *, gaussian: bool, sizes: Sequence[float] = ()
 ) -> list[float]:
     """How to divide a budget between strategies of these errors.
 
@@ -225,9 +225,9 @@ def shares(
     worth of error as one (see `_relative_size`), and the same argument gives the powers 1/4 of
     size-weighted errors, and 1/3.
     """
-    if by is Shares.EQUAL:
+    if rule is Shares.EQUAL:
         return [1.0 / len(errors)] * len(errors)
-    if by is Shares.TOTAL:
+    if rule is Shares.TOTAL:
         weights = [error ** (1 / 2 if gaussian else 1 / 3) for error in errors]
     else:
         pairs = zip(errors, sizes, strict=True)
@@ -243,8 +243,8 @@ def _relative_size(workload: Workload, product: ProductStrategy) -> float:
     public: nothing is read off the data.
     """
     ratios = []
-    for place in product.tasks:
-        task = workload.tasks[place]
+    for index in product.tasks:
+        task = workload.tasks[index]
         sizes = [workload.domain[name] for name in task.clique]
         matrices = [b.matrix(size) for b, size in zip(task.blocks, sizes, strict=True)]
         queries = math.prod(len(matrix) for matrix in matrices)

@@ -23,14 +23,14 @@ class Branch(NamedTuple):
     """A part of one tree of the forest: the place of its top node, and all of its nodes."""
 
     top: int
-    places: tuple[int, ...]
+    nodes: tuple[int, ...]
     """Children before their parents; the top is the last."""
 
 
-class Step(NamedTuple):
+class Visit(NamedTuple):
     """A node on the way down from a root of one's choice."""
 
-    place: int
+    node: int
     known: Clique
     """What its clique shares with the node before."""
     added: Clique
@@ -40,7 +40,7 @@ class Calibration:
     """The marginals of all maximal cliques, and the tree between them."""
 
     def __init__(self, plan: Plan, potentials: Vector, marginals: Vector, total: float) -> None:
-        self._given = plan, potentials
+        self._source = plan, potentials
         self.plan, masses = _with_maximal_cliques(plan, potentials, marginals, total)
         self._vector = masses / total
         self._layout = Layout(self.plan.domain, self.plan.cliques)
@@ -48,13 +48,13 @@ class Calibration:
         self._marginals: dict[int, Vector] = {}
         self._conditionals: dict[int, Vector] = {}
 
-    def holding(self, attributes: Iterable[str]) -> Calibration:
+    def with_clique(self, attributes: Iterable[str]) -> Calibration:
         """A tree of the same distribution with a node that holds all of these attributes."""
-        plan, potentials = self._given
+        plan, potentials = self._source
         names = self.plan.domain.canonical(name for name in attributes if name in self.home)
         if any(set(names).issubset(node.clique) for node in self.nodes):
             return self
-        return Calibration(*_grown(plan, potentials, [names], self._total), self._total)
+        return Calibration(*_grow(plan, potentials, [names], self._total), self._total)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -65,8 +65,8 @@ class Calibration:
     def home(self) -> dict[str, int]:
         """For each attribute of the tree, its node nearest to the root."""
         return {
-            name: place
-            for place, node in enumerate(self.nodes)
+            name: index
+            for index, node in enumerate(self.nodes)
             for name in node.clique
             if name not in node.separator
         }
@@ -74,80 +74,80 @@ class Calibration:
     @cached_property
     def neighbours(self) -> list[list[int]]:
         """The nodes that each node is joined to."""
-        found: list[list[int]] = [[] for _ in self.nodes]
-        for place, node in enumerate(self.nodes):
+        neighbours: list[list[int]] = [[] for _ in self.nodes]
+        for index, node in enumerate(self.nodes):
             if node.parent is not None:
-                found[place].append(node.parent)
-                found[node.parent].append(place)
-        return found
+                neighbours[index].append(node.parent)
+                neighbours[node.parent].append(index)
+        return neighbours
 
-    def marginal(self, place: int) -> Vector:
+    def marginal(self, index: int) -> Vector:
         """The probabilities of a node's cells, an axis for each attribute of its clique."""
-        if place not in self._marginals:
-            table = self._layout.view(self._vector, self.nodes[place].clique)
-            self._marginals[place] = table
-        return self._marginals[place]
+        if index not in self._marginals:
+            table = self._layout.view(self._vector, self.nodes[index].clique)
+            self._marginals[index] = table
+        return self._marginals[index]
 
-    def conditional(self, place: int) -> Vector:
+    def conditional(self, index: int) -> Vector:
         """The same given the separator: nothing where the separator has no mass."""
-        if place not in self._conditionals:
-            node = self.nodes[place]
-            self._conditionals[place] = conditional(
-                self.marginal(place), node.clique, node.separator
+        if index not in self._conditionals:
+            node = self.nodes[index]
+            self._conditionals[index] = conditional(
+                self.marginal(index), node.clique, node.separator
             )
-        return self._conditionals[place]
+        return self._conditionals[index]
 
     def branches(self, attributes: Iterable[str]) -> list[Branch]:
         """For each tree that holds some of the attributes, the least branch that holds them."""
         homes: dict[int, dict[int, None]] = {}
-        wanted = set(attributes)
-        paths = {self.home[name]: self._path(self.home[name]) for name in wanted}
+        names = set(attributes)
+        paths = {self.home[name]: self._path(self.home[name]) for name in names}
         for home, path in paths.items():
             homes.setdefault(path[-1], {})[home] = None
-        return [self._branch([paths[h] for h in group], wanted) for group in homes.values()]
+        return [self._branch([paths[h] for h in group], names) for group in homes.values()]
 
-    def _path(self, place: int) -> list[int]:
+    def _path(self, index: int) -> list[int]:
         """From a node to its root."""
-        path = [place]
+        path = [index]
         while (parent := self.nodes[path[-1]].parent) is not None:
             path.append(parent)
         return path
 
-    def _branch(self, paths: list[list[int]], wanted: set[str]) -> Branch:
+    def _branch(self, paths: list[list[int]], names: set[str]) -> Branch:
         shared = set.intersection(*map(set, paths))
         top = min(shared)
         inside = sorted({p for path in paths for p in path if p <= top and p not in shared})
         # A top that only its one child's separator is asked about is not needed.
         while True:
-            below = [place for place in inside if self.nodes[place].parent == top]
+            below = [index for index in inside if self.nodes[index].parent == top]
             if len(below) != 1:
                 break
-            asked = wanted.intersection(self.nodes[top].clique)
-            if not asked.issubset(self.nodes[below[0]].separator):
+            needed = names.intersection(self.nodes[top].clique)
+            if not needed.issubset(self.nodes[below[0]].separator):
                 break
             top = below[0]
             inside.remove(top)
         return Branch(top, (*inside, top))
 
-    def downward(self, root: int | None = None) -> list[Step]:
+    def walk_down(self, root: int | None = None) -> list[Visit]:
         """All nodes, each after the one it hangs on; `root` begins its own tree."""
         tops = [p for p in reversed(range(len(self.nodes))) if self.nodes[p].parent is None]
         starts = tops if root is None else [root, *tops]
-        steps, seen = list[Step](), set[int]()
+        visits, seen = list[Visit](), set[int]()
         for start in starts:
             waiting: list[tuple[int, Clique]] = [(start, ())]
             while waiting:
-                place, known = waiting.pop()
-                if place in seen:
+                index, known = waiting.pop()
+                if index in seen:
                     continue
-                seen.add(place)
-                clique = self.nodes[place].clique
+                seen.add(index)
+                clique = self.nodes[index].clique
                 added = tuple(name for name in clique if name not in known)
-                steps.append(Step(place, known, added))
-                for other in self.neighbours[place]:
+                visits.append(Visit(index, known, added))
+                for other in self.neighbours[index]:
                     shared = set(self.nodes[other].clique).intersection(clique)
                     waiting.append((other, tuple(n for n in clique if n in shared)))
-        return steps
+        return visits
 
 
 def conditional(table: Vector, axes: Clique, given: Clique) -> Vector:
@@ -167,11 +167,11 @@ def _with_maximal_cliques(
     unmeasured = {node.clique for node in plan.nodes}.difference(plan.cliques)
     if not unmeasured:
         return plan, marginals
-    grown, _, known = _grown(plan, potentials, sorted(unmeasured), total)
+    grown, _, known = _grow(plan, potentials, sorted(unmeasured), total)
     return grown, known
 
 
-def _grown(
+def _grow(
     plan: Plan, potentials: Vector, cliques: Iterable[Clique], total: float
 ) -> tuple[Plan, Vector, Vector]:
     """Plan, potentials and marginals with more cliques measured."""

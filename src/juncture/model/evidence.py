@@ -20,21 +20,21 @@ def allowed_codes(
 ) -> dict[str, list[int]]:
     """The codes that evidence leaves possible for each of its attributes."""
     book = codebook or Codebook.plain(domain)
-    found: dict[str, list[int]] = {}
+    allowed: dict[str, list[int]] = {}
     for name in domain.project(evidence):
         coding, codes = book[name], set[int]()
         for value in values_in(evidence[name], coding):
-            codes.update(map(int, np.flatnonzero(coding.matching(value))))
+            codes.update(map(int, np.flatnonzero(coding.match(value))))
         if not codes:
             raise InvalidInput(
                 f"`evidence` must leave a value of {name!r} possible; got none. "
                 "Give at least one value."
             )
-        found[name] = sorted(codes)
-    return found
+        allowed[name] = sorted(codes)
+    return allowed
 
 
-def conditioned(
+def apply_evidence(
     plan: Plan, potentials: Vector, codes: Mapping[str, Iterable[int]]
 ) -> tuple[Plan, Vector]:
     """Plan and potentials of the records whose attributes have these codes.

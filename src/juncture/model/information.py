@@ -32,16 +32,16 @@ def log_probability(
     records: Mapping[str, ArrayLike],
 ) -> Vector:
     """The logarithm of each record's probability: its summed potentials, normalised."""
-    columns = checked_columns(layout.domain, records, layout.domain)
+    columns = check_columns(layout.domain, records, layout.domain)
     length = len(next(iter(columns.values()))) if columns else 1
-    found = np.full(length, -log_partition)
+    result = np.full(length, -log_partition)
     for clique in layout.cliques:
         cells = tuple(columns[name] for name in clique)
-        found += layout.view(potentials, clique)[cells]
-    return found
+        result += layout.view(potentials, clique)[cells]
+    return result
 
 
-def checked_columns(
+def check_columns(
     domain: Domain, records: Mapping[str, ArrayLike], needed: Iterable[str]
 ) -> dict[str, NDArray[np.int64]]:
     """Columns of codes, all of one length and within their sizes."""

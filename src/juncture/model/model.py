@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from juncture._util.notebook import Line, model_html, most_lines
+from juncture._util.notebook import Line, max_lines, model_html
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
 from juncture.model import information
 from juncture.model.calibration import Calibration
-from juncture.model.evidence import Evidence, allowed_codes, conditioned
+from juncture.model.evidence import Evidence, allowed_codes, apply_evidence
 from juncture.model.pair_query import PairQuery
-from juncture.model.sampling import Random, Records, Sampler, checked_count, key_of
+from juncture.model.sampling import Random, Records, Sampler, check_count, draw_key
 from juncture.model.tree_query import Table, TreeQuery
 from juncture.tables.codebook import Codebook
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
-from juncture.tables.queries.blocks import Block, Identity, Mean
+from juncture.tables.queries.blocks import Block, Identity, WeightedSum
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack
 
 if TYPE_CHECKING:
@@ -55,10 +55,12 @@ class Model:
         """The model with given potentials: a record's log-probability, up to a constant."""
         factors = list(potentials)
         plan = Plan.build(domain, [tuple(factor.domain) for factor in factors])
-        return cls._of(plan, Layout(domain, plan.cliques).pack(factors), total, None)
+        return cls._from_vector(plan, Layout(domain, plan.cliques).pack(factors), total, None)
 
     @classmethod
-    def _of(cls, plan: Plan, vector: Vector, total: float, codebook: Codebook | None) -> Model:
+    def _from_vector(
+        cls, plan: Plan, vector: Vector, total: float, codebook: Codebook | None
+    ) -> Model:
         beliefs = Propagation(plan).marginals(vector, total)
         return cls(plan, vector, beliefs.marginals, beliefs.log_partition, total, codebook)
 
@@ -83,18 +85,18 @@ class Model:
         return Calibration(self.plan, self.potentials, self.marginals, self.total)
 
     def _repr_html_(self) -> str:
-        shown = self.domain.attributes[: most_lines()]
+        shown = self.domain.attributes[: max_lines()]
         lines = [Line(n, self.domain[n], self.one_way(n)) for n in shown]
         title = f"Model of {self.total:,.0f} records over {len(self.domain)} attributes"
         return model_html(title, lines, len(self.domain))
 
     def with_codebook(self, codebook: Codebook) -> Model:
         """The same model, knowing what its codes stand for."""
-        return replace(self, codebook=codebook.checked(self.domain))
+        return replace(self, codebook=codebook.bind(self.domain))
 
     def project(self, attributes: Iterable[str]) -> Factor:
         """The marginal on any attributes, in the order asked."""
-        return self._projected(self.domain.project(attributes), None)
+        return self._project(self.domain.project(attributes), None)
 
     def one_way(self, attribute: str) -> Vector:
         """The expected number of records with each value of one attribute, at little cost."""
@@ -105,23 +107,23 @@ class Model:
     def project_many(self, cliques: Iterable[Iterable[str]]) -> Iterator[Factor]:
         """The marginals on many sets of attributes, one after another, sharing their work."""
         pairs, messages = PairQuery(self.calibration), dict[tuple[int, frozenset[str]], Table]()
-        for asked in [self.domain.project(clique) for clique in cliques]:
-            pair = pairs.answer(*asked) if len(asked) == 2 else None
+        for subdomain in [self.domain.project(clique) for clique in cliques]:
+            pair = pairs.answer(*subdomain) if len(subdomain) == 2 else None
             if pair is None:
-                yield self._projected(asked, messages)
+                yield self._project(subdomain, messages)
             else:
-                yield Factor(asked, self.total * pair)
+                yield Factor(subdomain, self.total * pair)
 
-    def _projected(
-        self, asked: Domain, messages: dict[tuple[int, frozenset[str]], Table] | None
+    def _project(
+        self, subdomain: Domain, messages: dict[tuple[int, frozenset[str]], Table] | None
     ) -> Factor:
-        wanted = set(asked)
-        fitting = [clique for clique in self.cliques if wanted.issubset(clique)]
+        names = set(subdomain)
+        fitting = [clique for clique in self.cliques if names.issubset(clique)]
         if fitting:
             smallest = min(fitting, key=self.domain.size_of)
-            return self.layout.factor(self.marginals, smallest).project(asked)
-        query = TreeQuery(self.calibration, dict.fromkeys(asked, Identity()), messages)
-        return Factor(asked, self.total * query.answer())
+            return self.layout.factor(self.marginals, smallest).project(subdomain)
+        query = TreeQuery(self.calibration, dict.fromkeys(subdomain, Identity()), messages)
+        return Factor(subdomain, self.total * query.answer())
 
     def answer(self, query: Query) -> Vector:
         """The answers of a factored query, over whatever attributes.
@@ -161,7 +163,7 @@ class Model:
             )
         numbers = self._numbers(attribute) if values is None else values
         blocks: dict[str, Block] = dict.fromkeys(groups, Identity())
-        sums = self.answer(Kron({**blocks, attribute: Mean(tuple(numbers))}))[..., 0]
+        sums = self.answer(Kron({**blocks, attribute: WeightedSum(tuple(numbers))}))[..., 0]
         mass = self.project(groups).values
         empty = np.full(groups.shape, math.nan)
         return np.asarray(np.divide(sums, mass, out=empty, where=mass > 0))
@@ -177,8 +179,8 @@ class Model:
         becomes the expected number of such records.
         """
         codes = allowed_codes(self.domain, self.codebook, evidence)
-        plan, potentials = conditioned(self.plan, self.potentials, codes)
-        unscaled = Model._of(plan, potentials, self.total, self.codebook)
+        plan, potentials = apply_evidence(self.plan, self.potentials, codes)
+        unscaled = Model._from_vector(plan, potentials, self.total, self.codebook)
         share = math.exp(unscaled.log_partition - self.log_partition)
         return replace(unscaled, marginals=unscaled.marginals * share, total=self.total * share)
 
@@ -218,8 +220,8 @@ class Model:
         `given` holds columns that are fixed; the others are drawn from their exact distribution
         given these, and `n` is their length.
         """
-        sampler, count, columns = self._sampler(n, given)
-        return self._records(sampler.sample(count, key_of(rng), columns))
+        sampler, count, columns = self._make_sampler(n, given)
+        return self._records(sampler.sample(count, draw_key(rng), columns))
 
     def synthesize(
         self,
@@ -233,8 +235,8 @@ class Model:
         `n` is the total, rounded, unless it or `given` says otherwise. Not independent draws: for
         those, see `sample`.
         """
-        sampler, count, columns = self._sampler(n, given)
-        return self._records(sampler.synthesize(count, key_of(rng), columns))
+        sampler, count, columns = self._make_sampler(n, given)
+        return self._records(sampler.synthesize(count, draw_key(rng), columns))
 
     def write_parquet(
         self,
@@ -242,7 +244,7 @@ class Model:
         n: int | None = None,
         *,
         rng: Random = None,
-        chunk: int = 250_000,
+        chunk_size: int = 250_000,
         callback: Callable[[int, int], None] | None = None,
     ) -> Path:
         """Independent synthetic records to a Parquet file, however many, in constant memory.
@@ -252,27 +254,27 @@ class Model:
         """
         from juncture.model.record_file import write_parquet  # noqa: PLC0415  (slow to import)
 
-        count, target = checked_count(round(self.total) if n is None else n), Path(path)
-        if checked_count(chunk) == 0:
+        count, target = check_count(round(self.total) if n is None else n), Path(path)
+        if check_count(chunk_size) == 0:
             raise InvalidInput("`chunk` must be at least 1; got 0. It is a number of records.")
         write_parquet(
-            target, self._free_sampler, self.codebook, count, key_of(rng), chunk,
+            target, self._free_sampler, self.codebook, count, draw_key(rng), chunk_size,
             callback or (lambda _done, _all: None),
         )  # fmt: skip
         return target
 
-    def _sampler(
+    def _make_sampler(
         self, n: int | None, given: Mapping[str, ArrayLike] | None
     ) -> tuple[Sampler, int, Records]:
         if not given:
-            return self._free_sampler, checked_count(round(self.total) if n is None else n), {}
-        codes = information.checked_columns(self.domain, given, self.domain.project(given))
+            return self._free_sampler, check_count(round(self.total) if n is None else n), {}
+        codes = information.check_columns(self.domain, given, self.domain.project(given))
         count = len(next(iter(codes.values())))
         if n is not None and n != count:
             raise InvalidInput(
                 f"`n` must be the length of the given columns; got {n} for {count}. Leave it out."
             )
-        tree = self.calibration.holding(codes)
+        tree = self.calibration.with_clique(codes)
         columns = {name: column.astype(np.int32) for name, column in codes.items()}
         return Sampler(tree, tuple(codes)), count, columns
 

@@ -16,7 +16,7 @@ from juncture.tables.domain import Clique
 from juncture.tables.layout import Vector
 
 # A matrix between two separators may have so many cells; beyond, pairs are better asked singly.
-_MOST_CELLS = 1 << 21
+_MAX_CELLS = 1 << 21
 
 
 class Reach(NamedTuple):
@@ -37,7 +37,7 @@ class PairQuery:
         self._singles: dict[str, Vector] = {}
         self._reaches: dict[str, Reach] = {}
         self._joints: dict[tuple[str, int, int], Vector] = {}
-        self._steps: dict[tuple[int, int, int], Vector] = {}
+        self._transitions: dict[tuple[int, int, int], Vector] = {}
         self._ends: dict[tuple[int, int, str], Vector] = {}
 
     def answer(self, first: str, second: str) -> Vector | None:
@@ -48,7 +48,7 @@ class PairQuery:
         node = reach.nearest[second]
         before = reach.before[node]
         if before is None:
-            return self._onto(node, (first,), (second,))
+            return self._node_matrix(node, (first,), (second,))
         joint = self._joint(first, before, node)
         return None if joint is None else joint @ self._end(before, node, second)
 
@@ -56,7 +56,7 @@ class PairQuery:
         """One attribute's probabilities: uniform where no clique mentions it."""
         if attribute not in self._singles:
             home, size = self._tree.home.get(attribute), self._domain[attribute]
-            alone = None if home is None else self._onto(home, (attribute,), ())
+            alone = None if home is None else self._node_matrix(home, (attribute,), ())
             self._singles[attribute] = np.full(size, 1.0 / size) if alone is None else alone[:, 0]
         return self._singles[attribute]
 
@@ -66,20 +66,20 @@ class PairQuery:
             start = self._tree.home[attribute]
             before: dict[int, int | None] = {start: None}
             nearest: dict[str, int] = {}
-            for place in (waiting := [start]):
-                for name in nodes[place].clique:
-                    nearest.setdefault(name, place)
-                for other in neighbours[place]:
+            for node in (waiting := [start]):
+                for name in nodes[node].clique:
+                    nearest.setdefault(name, node)
+                for other in neighbours[node]:
                     if other not in before:
                         inside = attribute in nodes[other].clique
-                        before[other] = None if inside else place
+                        before[other] = None if inside else node
                         waiting.append(other)
             self._reaches[attribute] = Reach(before, nearest)
         return self._reaches[attribute]
 
     def _joint(self, attribute: str, node: int, after: int) -> Vector | None:
         """The attribute by the separator between a node and the one after it."""
-        asked, before = (node, after), self._reach(attribute).before
+        target, before = (node, after), self._reach(attribute).before
         missing = list[tuple[int, int]]()
         while (attribute, node, after) not in self._joints:
             missing.append((node, after))
@@ -87,60 +87,60 @@ class PairQuery:
             if last is None:
                 break
             node, after = last, node
-        for place, following in reversed(missing):
-            last, shared = before[place], self._shared(place, following)
+        for current, following in reversed(missing):
+            last, shared = before[current], self._shared(current, following)
             if last is None:
-                joint = self._onto(place, (attribute,), shared)
+                joint = self._node_matrix(current, (attribute,), shared)
             else:
-                step = self._step(last, place, following)
-                if step is None:
+                transition = self._transition(last, current, following)
+                if transition is None:
                     return None
-                joint = self._joints[attribute, last, place] @ step
-            self._joints[attribute, place, following] = joint
-        return self._joints[attribute, *asked]
+                joint = self._joints[attribute, last, current] @ transition
+            self._joints[attribute, current, following] = joint
+        return self._joints[attribute, *target]
 
-    def _step(self, before: int, node: int, after: int) -> Vector | None:
+    def _transition(self, before: int, node: int, after: int) -> Vector | None:
         """The separator after a node given the one before it, as a matrix."""
         key = (before, node, after)
-        if key not in self._steps:
-            known, asked = self._shared(before, node), self._shared(node, after)
-            size = self._domain.size_of(known) * self._domain.size_of(asked)
-            if size > _MOST_CELLS:
+        if key not in self._transitions:
+            known, target = self._shared(before, node), self._shared(node, after)
+            size = self._domain.size_of(known) * self._domain.size_of(target)
+            if size > _MAX_CELLS:
                 return None
-            self._steps[key] = self._given(node, known, asked)
-        return self._steps[key]
+            self._transitions[key] = self._conditional(node, known, target)
+        return self._transitions[key]
 
     def _end(self, before: int, node: int, attribute: str) -> Vector:
         """An attribute of a node given the separator before it."""
         key = (before, node, attribute)
         if key not in self._ends:
-            self._ends[key] = self._given(node, self._shared(before, node), (attribute,))
+            self._ends[key] = self._conditional(node, self._shared(before, node), (attribute,))
         return self._ends[key]
 
     def _shared(self, left: int, right: int) -> Clique:
         other = self._tree.nodes[right].clique
         return tuple(name for name in self._tree.nodes[left].clique if name in other)
 
-    def _given(self, node: int, known: Clique, asked: Clique) -> Vector:
+    def _conditional(self, node: int, known: Clique, target: Clique) -> Vector:
         """The asked given the known, some of which may be asked too."""
-        fresh = tuple(name for name in asked if name not in known)
-        table = self._onto(node, known, fresh)
+        fresh = tuple(name for name in target if name not in known)
+        table = self._node_matrix(node, known, fresh)
         mass = table.sum(axis=1, keepdims=True)
         mass[mass == 0] = 1.0
         table = np.asarray(table / mass)
-        if len(fresh) == len(asked):
+        if len(fresh) == len(target):
             return table
         shape = [self._domain[name] for name in (*known, *fresh)]
         codes = dict(zip((*known, *fresh), np.indices(shape), strict=True))
         rows = np.arange(len(table))[:, None]
         columns = np.zeros(shape, dtype=np.int64)
-        for name in asked:
+        for name in target:
             columns = columns * self._domain[name] + codes[name]
-        matrix = np.zeros((len(table), self._domain.size_of(asked)))
+        matrix = np.zeros((len(table), self._domain.size_of(target)))
         matrix[rows, columns.reshape(table.shape)] = table
         return matrix
 
-    def _onto(self, node: int, rows: Clique, columns: Clique) -> Vector:
+    def _node_matrix(self, node: int, rows: Clique, columns: Clique) -> Vector:
         """A node's probabilities as a matrix of some of its attributes by others."""
         kept, clique = (*rows, *columns), self._tree.nodes[node].clique
         table = self._tree.marginal(node)

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.threads import spans, together
+from juncture._util.threads import run_parallel, split_range
 from juncture.engine.compiled.loader import pointer, routine
 from juncture.errors import ImpossibleModel, InvalidInput
-from juncture.model.calibration import Calibration, Step
+from juncture.model.calibration import Calibration, Visit
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Vector
 
@@ -32,7 +32,7 @@ Integers = NDArray[np.int64]
 _WORTH_THREADS = 50_000
 
 
-class Stage(NamedTuple):
+class DrawStage(NamedTuple):
     """A node on the way down: rows for what is known, cells for what it adds."""
 
     weights: Vector
@@ -55,52 +55,52 @@ class Sampler:
     def __init__(self, tree: Calibration, given: Sequence[str] = ()) -> None:
         self.domain = tree.plan.domain
         self._given = tuple(given)
-        root = _root(tree, set(given))
+        root = _find_root(tree, set(given))
         self._root = None if root is None else (tree.nodes[root].clique, tree.marginal(root))
-        self._steps = [*_tree_steps(tree, set(given), root), *_free_steps(tree, set(given))]
+        self._visits = [*_tree_visits(tree, set(given), root), *_free_visits(tree, set(given))]
         self._aliases: list[tuple[Vector, Codes]] = []
 
     def sample(
         self, n: int, key: int, columns: Mapping[str, Codes] | None = None, first: int = 0
     ) -> Codes:
         """Independent draws, a row for each attribute; `first` is the first record's number."""
-        codes = self._codes(n, columns or {})
-        self._refuse_given(codes)
-        stages = self._whole_stages
-        self._aliases = self._aliases or [_aliases(stage.weights) for stage in stages]
-        for place, (stage, tables) in enumerate(zip(stages, self._aliases, strict=True)):
-            _draw(codes, stage, tables, key, first, (place, len(stages)))
+        codes = self._allocate(n, columns or {})
+        self._check_given(codes)
+        stages = self._node_stages
+        self._aliases = self._aliases or [_make_aliases(stage.weights) for stage in stages]
+        for index, (stage, tables) in enumerate(zip(stages, self._aliases, strict=True)):
+            _draw(codes, stage, tables, key, first, (index, len(stages)))
         return codes
 
     def synthesize(self, n: int, key: int, columns: Mapping[str, Codes] | None = None) -> Codes:
         """Records whose counts follow the model's tables up to rounding."""
-        codes = self._codes(n, columns or {})
-        self._refuse_given(codes)
+        codes = self._allocate(n, columns or {})
+        self._check_given(codes)
         random = np.random.default_rng(key)
-        for place, stage in enumerate(self._single_stages):
+        for index, stage in enumerate(self._attribute_stages):
             # Each stage has its own stretch of the random numbers.
-            _allot(codes, stage, random, key, place * n)
+            _allot(codes, stage, random, key, index * n)
         return codes
 
     @cached_property
-    def _whole_stages(self) -> list[Stage]:
+    def _node_stages(self) -> list[DrawStage]:
         """A stage for each node: one draw gives all that it adds."""
-        return [_stage(self.domain, table, step) for table, step in self._steps]
+        return [_make_stage(self.domain, table, visit) for table, visit in self._visits]
 
     @cached_property
-    def _single_stages(self) -> list[Stage]:
+    def _attribute_stages(self) -> list[DrawStage]:
         """A stage for each attribute, given all others of its node that come before."""
         stages = []
-        for table, step in self._steps:
-            axes = self.domain.canonical((*step.known, *step.added))
-            for place, name in enumerate(step.added):
-                known = (*step.known, *step.added[:place])
-                later = tuple(axes.index(other) for other in step.added[place + 1 :])
-                part = Step(step.place, known, (name,))
-                stages.append(_stage(self.domain, table.sum(axis=later), part))
+        for table, visit in self._visits:
+            axes = self.domain.canonical((*visit.known, *visit.added))
+            for index, name in enumerate(visit.added):
+                known = (*visit.known, *visit.added[:index])
+                later = tuple(axes.index(other) for other in visit.added[index + 1 :])
+                single = Visit(visit.node, known, (name,))
+                stages.append(_make_stage(self.domain, table.sum(axis=later), single))
         return stages
 
-    def _refuse_given(self, codes: Codes) -> None:
+    def _check_given(self, codes: Codes) -> None:
         """The given columns must be possible together: they lie in one node, or are free."""
         if self._root is None:
             return
@@ -115,7 +115,7 @@ class Sampler:
                 "combination of values has no mass. Leave those out, or give fewer columns."
             )
 
-    def _codes(self, n: int, columns: Mapping[str, Codes]) -> Codes:
+    def _allocate(self, n: int, columns: Mapping[str, Codes]) -> Codes:
         """Room for the records, with the given columns in place."""
         codes = np.zeros((len(self.domain), n), dtype=np.int32)
         for name in self._given:
@@ -123,7 +123,7 @@ class Sampler:
         return codes
 
 
-def checked_count(n: int) -> int:
+def check_count(n: int) -> int:
     """A number of records, or a clear error."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise InvalidInput(
@@ -132,65 +132,65 @@ def checked_count(n: int) -> int:
     return int(n)
 
 
-def key_of(rng: Random) -> int:
+def draw_key(rng: Random) -> int:
     """The key of the random numbers: drawn from a generator, or from one of that seed."""
     return int(np.random.default_rng(rng).integers(2**63))
 
 
-def _root(tree: Calibration, given: set[str]) -> int | None:
+def _find_root(tree: Calibration, given: set[str]) -> int | None:
     """The smallest node that holds all of the given attributes that are in the tree."""
     inside = given.intersection(tree.home)
     holding = [p for p, node in enumerate(tree.nodes) if inside and inside.issubset(node.clique)]
     return min(holding, key=lambda p: tree.plan.domain.size_of(tree.nodes[p].clique), default=None)
 
 
-def _tree_steps(
+def _tree_visits(
     tree: Calibration, given: set[str], root: int | None
-) -> Iterable[tuple[Vector, Step]]:
+) -> Iterable[tuple[Vector, Visit]]:
     """The nodes on the way down; the one that holds what is given comes first.
 
     What a node adds is ordered by how many other nodes hold it too: they build on it.
     """
     inside = given.intersection(tree.home)
     spread = Counter(name for node in tree.nodes for name in node.clique)
-    for step in tree.downward(root):
-        known = (*step.known, *(n for n in step.added if step.place == root and n in inside))
-        added = (name for name in step.added if name not in known)
+    for visit in tree.walk_down(root):
+        known = (*visit.known, *(n for n in visit.added if visit.node == root and n in inside))
+        added = (name for name in visit.added if name not in known)
         ordered = tuple(sorted(added, key=lambda name: -spread[name]))
         if ordered:
-            yield tree.marginal(step.place), Step(step.place, known, ordered)
+            yield tree.marginal(visit.node), Visit(visit.node, known, ordered)
 
 
-def _free_steps(tree: Calibration, given: set[str]) -> Iterable[tuple[Vector, Step]]:
+def _free_visits(tree: Calibration, given: set[str]) -> Iterable[tuple[Vector, Visit]]:
     """The attributes that no clique mentions: uniform."""
     for name in tree.plan.free_attributes:
         if name not in given:
-            yield np.ones(tree.plan.domain[name]), Step(0, (), (name,))
+            yield np.ones(tree.plan.domain[name]), Visit(0, (), (name,))
 
 
-def _stage(domain: Domain, table: Vector, step: Step) -> Stage:
+def _make_stage(domain: Domain, table: Vector, visit: Visit) -> DrawStage:
     """A node's table as rows and cells."""
-    names = sorted((*step.known, *step.added), key=domain.positions.__getitem__)
-    moved = table.transpose([names.index(name) for name in (*step.known, *step.added)])
-    known = [domain[name] for name in step.known]
-    added = [domain[name] for name in step.added]
+    names = sorted((*visit.known, *visit.added), key=domain.positions.__getitem__)
+    moved = table.transpose([names.index(name) for name in (*visit.known, *visit.added)])
+    known = [domain[name] for name in visit.known]
+    added = [domain[name] for name in visit.added]
     cells = np.arange(math.prod(added))
     codes = np.array(np.unravel_index(cells, added), dtype=np.int32).reshape(len(added), -1)
-    return Stage(
+    return DrawStage(
         weights=np.ascontiguousarray(moved).reshape(math.prod(known), -1),
-        known=_places(domain, step.known),
+        known=_positions(domain, visit.known),
         strides=np.array([math.prod(known[i + 1 :]) for i in range(len(known))], dtype=np.int64),
         sizes=np.array(known, dtype=np.int64),
-        added=_places(domain, step.added),
+        added=_positions(domain, visit.added),
         decoded=codes,
     )
 
 
-def _places(domain: Domain, names: Iterable[str]) -> Integers:
+def _positions(domain: Domain, names: Iterable[str]) -> Integers:
     return np.array([domain.positions[name] for name in names], dtype=np.int64)
 
 
-def _aliases(weights: Vector) -> tuple[Vector, Codes]:
+def _make_aliases(weights: Vector) -> tuple[Vector, Codes]:
     share, alias = np.empty_like(weights), np.empty(weights.shape, dtype=np.int32)
     waiting = np.empty(weights.shape[1], dtype=np.int64)
     routine("make_aliases")(
@@ -200,7 +200,7 @@ def _aliases(weights: Vector) -> tuple[Vector, Codes]:
 
 
 def _draw(
-    codes: Codes, stage: Stage, tables: tuple[Vector, Codes], key: int, first: int,
+    codes: Codes, stage: DrawStage, tables: tuple[Vector, Codes], key: int, first: int,
     phase: tuple[int, int],
 ) -> None:  # fmt: skip
     share, alias = tables
@@ -215,10 +215,10 @@ def _draw(
             pointer(numbers),
         )  # fmt: skip
 
-    together(run, spans(codes.shape[1], _WORTH_THREADS))
+    run_parallel(run, split_range(codes.shape[1], _WORTH_THREADS))
 
 
-def _members(codes: Codes, stage: Stage) -> Integers:
+def _count_members(codes: Codes, stage: DrawStage) -> Integers:
     """How many records each row of a stage has."""
     members = np.empty(len(stage.weights), np.int64)
     routine("count_rows")(
@@ -228,10 +228,12 @@ def _members(codes: Codes, stage: Stage) -> Integers:
     return members
 
 
-def _allot(codes: Codes, stage: Stage, random: np.random.Generator, key: int, counter: int) -> None:
+def _allot(
+    codes: Codes, stage: DrawStage, random: np.random.Generator, key: int, counter: int
+) -> None:
     """Divide the records of every row among its cells, and hand the cells out at random."""
     n_rows, n_cells = stage.weights.shape
-    members, counts = _members(codes, stage), np.empty((n_rows, n_cells), np.int32)
+    members, counts = _count_members(codes, stage), np.empty((n_rows, n_cells), np.int32)
     sizes = stage.sizes
     carried = np.zeros(max(1, int(sizes.sum())) * n_cells)
     chances, at = np.empty(n_cells), np.empty(n_rows, np.int64)

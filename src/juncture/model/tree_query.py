@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from juncture._util.memory import free_memory_bytes
-from juncture.engine.plan_text import listed, readable_bytes
+from juncture.engine.plan_text import abbreviate, format_bytes
 from juncture.errors import ModelTooLarge
 from juncture.model.calibration import Branch, Calibration
 from juncture.tables.domain import Clique
@@ -27,7 +27,7 @@ from juncture.tables.queries.blocks import Block, Identity
 # An answer and the tables on the way may together use this share of the free memory.
 _SHARE_OF_FREE_MEMORY = 0.4
 # The most axes of an array.
-_MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+_MAX_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 # So many bytes are not worth asking the system about.
 _SURELY_FREE = 1 << 24
 
@@ -65,38 +65,38 @@ class TreeQuery:
         Beyond the most axes that an array may have, attributes with a single answer have none.
         """
         names = tuple(self._blocks)
-        self._check(self._rows.values(), names)
+        self._check_memory(self._rows.values(), names)
         free = [name for name in names if name not in self._tree.home]
-        parts = [self._branch_table(b) for b in self._tree.branches(set(names).difference(free))]
-        parts += [self._free_table(name) for name in free]
-        whole = parts[0] if parts else Table(np.ones(()), ())
-        for part in parts[1:]:
-            whole = self._product(whole, part, set(names))
-        left = tuple(name for name in names if name in whole.axes)
-        values = whole.values.transpose([whole.axes.index(name) for name in left])
+        tables = [self._branch_table(b) for b in self._tree.branches(set(names).difference(free))]
+        tables += [self._free_table(name) for name in free]
+        result = tables[0] if tables else Table(np.ones(()), ())
+        for table in tables[1:]:
+            result = self._product(result, table, set(names))
+        left = tuple(name for name in names if name in result.axes)
+        values = result.values.transpose([result.axes.index(name) for name in left])
         for axis, name in enumerate(left):
             if name not in self._early and not isinstance(self._blocks[name], Identity):
                 answered = self._blocks[name].apply(np.moveaxis(values, axis, -1))
                 values = np.moveaxis(answered, -1, axis)
-        if len(names) > _MOST_AXES:
+        if len(names) > _MAX_AXES:
             return values
         return values.reshape([self._rows[name] for name in names])
 
     def _free_table(self, name: str) -> Table:
         """An attribute that no clique mentions is uniform."""
         size = self._tree.plan.domain[name]
-        return self._answered(Table(np.full(size, 1.0 / size), (name,)), {name})
+        return self._apply_blocks(Table(np.full(size, 1.0 / size), (name,)), {name})
 
     def _branch_table(self, branch: Branch) -> Table:
         """The answers on one branch, in whatever order of axes."""
-        below: dict[int, list[Table]] = {place: [] for place in branch.places}
-        asked: dict[int, set[str]] = {place: set() for place in branch.places}
+        below: dict[int, list[Table]] = {index: [] for index in branch.nodes}
+        queried: dict[int, set[str]] = {place: set() for place in branch.nodes}
         table = Table(np.ones(()), ())
-        for place in branch.places:
+        for place in branch.nodes:
             node, top = self._tree.nodes[place], place == branch.top
             up = () if top else node.separator
-            asked[place] |= {n for n in node.clique if n in self._blocks and n not in up}
-            key = (place, frozenset(asked[place]))
+            queried[place] |= {n for n in node.clique if n in self._blocks and n not in up}
+            key = (place, frozenset(queried[place]))
             known = None if top else self._messages.get(key)
             if known is None:
                 raw = self._tree.marginal(place) if top else self._tree.conditional(place)
@@ -107,24 +107,26 @@ class TreeQuery:
                 table = known
             if not top and node.parent is not None:
                 below[node.parent].append(table)
-                asked[node.parent] |= asked[place]
+                queried[node.parent] |= queried[place]
         return table
 
     def _node_table(self, table: Table, messages: Sequence[Table], up: set[str]) -> Table:
         """A node's table times the messages from below, onto what is asked or goes up."""
         waiting = sorted(messages, key=lambda message: message.values.size)
-        asked, held = set(self._blocks), set(table.axes)
-        for place, message in enumerate(waiting):
-            later = {name for other in waiting[place:] for name in other.axes if name in held}
-            table = self._answered(self._onto(table, asked | up | later), held - up - later)
-            later = {name for other in waiting[place + 1 :] for name in other.axes if name in held}
-            table = self._product(table, message, asked | up | later)
-            table = self._answered(table, held - up - later)
-        return self._answered(self._onto(table, asked | up), held - up)
+        queried, held = set(self._blocks), set(table.axes)
+        for index, message in enumerate(waiting):
+            later = {name for other in waiting[index:] for name in other.axes if name in held}
+            table = self._apply_blocks(
+                self._sum_onto(table, queried | up | later), held - up - later
+            )
+            later = {name for other in waiting[index + 1 :] for name in other.axes if name in held}
+            table = self._product(table, message, queried | up | later)
+            table = self._apply_blocks(table, held - up - later)
+        return self._apply_blocks(self._sum_onto(table, queried | up), held - up)
 
-    def _answered(self, table: Table, settled: set[str]) -> Table:
+    def _apply_blocks(self, table: Table, finished: set[str]) -> Table:
         """Apply the early blocks of attributes that no other table holds any more."""
-        for name in [name for name in table.axes if name in settled]:
+        for name in [name for name in table.axes if name in finished]:
             axis, size = table.axes.index(name), self._tree.plan.domain[name]
             if name in self._early and table.values.shape[axis] == size:
                 rest = table.axes[:axis] + table.axes[axis + 1 :]
@@ -137,7 +139,7 @@ class TreeQuery:
         return table
 
     @staticmethod
-    def _onto(table: Table, keep: set[str]) -> Table:
+    def _sum_onto(table: Table, keep: set[str]) -> Table:
         """Sum out all other axes."""
         summed = tuple(axis for axis, name in enumerate(table.axes) if name not in keep)
         if not summed:
@@ -155,32 +157,32 @@ class TreeQuery:
         axes = (*batch, *rows, *columns)
         sizes = dict(zip(left.axes, left.values.shape, strict=True))
         sizes |= zip(right.axes, right.values.shape, strict=True)
-        self._check((sizes[name] for name in axes), axes)
+        self._check_memory((sizes[name] for name in axes), axes)
         if not summed:
-            a = _arranged(left, batch, rows)[:, :, None]
-            values = a * _arranged(right, batch, columns)[:, None, :]
+            a = _as_matrix(left, batch, rows)[:, :, None]
+            values = a * _as_matrix(right, batch, columns)[:, None, :]
         else:
-            a = _arranged(left, [*batch, *rows], summed)
-            b = _arranged(right, [*batch, *summed], columns)
+            a = _as_matrix(left, [*batch, *rows], summed)
+            b = _as_matrix(right, [*batch, *summed], columns)
             n_batch = math.prod(sizes[name] for name in batch)
             values = a.reshape(n_batch, -1, a.shape[1]) @ b.reshape(n_batch, -1, b.shape[1])
         return Table(values.reshape([sizes[name] for name in axes]), axes)
 
     @staticmethod
-    def _check(sizes: Iterable[int], axes: Clique) -> None:
+    def _check_memory(sizes: Iterable[int], axes: Clique) -> None:
         needed = 8 * math.prod(sizes)
         if needed <= _SURELY_FREE:
             return
         limit = int(free_memory_bytes() * _SHARE_OF_FREE_MEMORY)
         if needed > limit:
             raise ModelTooLarge(
-                f"`query` must need at most {readable_bytes(limit)}; got a table over "
-                f"({listed(axes)}) of {readable_bytes(needed)}. Ask about fewer attributes "
+                f"`query` must need at most {format_bytes(limit)}; got a table over "
+                f"({abbreviate(axes)}) of {format_bytes(needed)}. Ask about fewer attributes "
                 "at a time, or compress them with Buckets, Range or Subset."
             )
 
 
-def _arranged(table: Table, first: Sequence[str], second: Sequence[str]) -> Vector:
+def _as_matrix(table: Table, first: Sequence[str], second: Sequence[str]) -> Vector:
     """The table as a matrix: some axes joined into its rows, the others into its columns."""
     axes, values = table.axes, table.values
     moved = values.transpose([axes.index(name) for name in (*first, *second)])

@@ -83,13 +83,13 @@ class Budget:
     rho: float | None = None
 
     def __post_init__(self) -> None:
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        if set(given) not in ({"epsilon"}, {"rho"}, {"epsilon", "delta"}):
+        stated = {name: value for name, value in asdict(self).items() if value is not None}
+        if set(stated) not in ({"epsilon"}, {"rho"}, {"epsilon", "delta"}):
             raise InvalidInput(
                 f"`budget` must be an epsilon, a rho, or an epsilon with a delta; got "
-                f"{', '.join(given) or 'nothing'}. Choose one of the three."
+                f"{', '.join(stated) or 'nothing'}. Choose one of the three."
             )
-        for name, value in given.items():
+        for name, value in stated.items():
             if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
                 raise InvalidInput(
                     f"`{name}` must be a positive number; got {value!r}. Typical epsilons are 0.1 "
@@ -100,7 +100,7 @@ class Budget:
                 f"`delta` must be below 1; got {self.delta}. It is a probability of failure."
             )
 
-    def spent(self, costs: Sequence[Cost]) -> float:
+    def compose(self, costs: Sequence[Cost]) -> float:
         """What these events cost together, in the budget's own unit."""
         if self.rho is not None:
             return math.fsum(cost.rho for cost in costs)
@@ -115,13 +115,13 @@ class Budget:
 
     def allows(self, costs: Sequence[Cost]) -> bool:
         """Whether these events stay within the budget."""
-        return self.spent(costs) <= self.limit * (1.0 + ROUNDING)
+        return self.compose(costs) <= self.limit * (1.0 + ROUNDING)
 
     def __str__(self) -> str:
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        return ", ".join(f"{name} {value:g}" for name, value in given.items())
+        stated = {name: value for name, value in asdict(self).items() if value is not None}
+        return ", ".join(f"{name} {value:g}" for name, value in stated.items())
 
-    def as_text(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The budget as plain data."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
@@ -148,11 +148,11 @@ def _randomised_responses(epsilons: Sequence[float], delta: float) -> float:
     """The composition of the worst events with these pure epsilons."""
     from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415  slow to import
 
-    whole = privacy_loss_distribution.identity()
+    composed = privacy_loss_distribution.identity()
     for epsilon in epsilons:
         parameters = common.DifferentialPrivacyParameters(epsilon, 0.0)
-        whole = whole.compose(privacy_loss_distribution.from_privacy_parameters(parameters))
-    return float(whole.get_epsilon_for_delta(delta))
+        composed = composed.compose(privacy_loss_distribution.from_privacy_parameters(parameters))
+    return float(composed.get_epsilon_for_delta(delta))
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
@@ -176,15 +176,17 @@ def rho_of_epsilon(epsilon: float, delta: float) -> float:
 
 def laplace_scale(sensitivity: float, epsilon: float) -> float:
     """The scale of Laplace noise that costs epsilon."""
-    return _positive("sensitivity", sensitivity) / _positive("epsilon", epsilon)
+    return _require_positive("sensitivity", sensitivity) / _require_positive("epsilon", epsilon)
 
 
 def gaussian_stddev(sensitivity: float, rho: float) -> float:
     """The standard deviation of Gaussian noise that costs rho."""
-    return _positive("sensitivity", sensitivity) / math.sqrt(2.0 * _positive("rho", rho))
+    return _require_positive("sensitivity", sensitivity) / math.sqrt(
+        2.0 * _require_positive("rho", rho)
+    )
 
 
-def _positive(name: str, value: float) -> float:
+def _require_positive(name: str, value: float) -> float:
     if not (math.isfinite(value) and value > 0):
         raise InvalidInput(f"`{name}` must be positive and finite; got {value}. Choose another.")
     return value

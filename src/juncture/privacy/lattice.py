@@ -19,42 +19,42 @@ from juncture.tables.queries.blocks import (
     Buckets,
     Identity,
     Matrix,
-    Mean,
     Moments,
     OneRow,
     Prefix,
     Subset,
     Total,
+    WeightedSum,
 )
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack
 
 BITS = 24
 """The most binary places after the point of an answer."""
-MOST = 2.0**52
+MAX_UNITS = 2.0**52
 """Answers beyond this, in units of the lattice, count as this: up to there they are exact."""
-_LEAST_BITS = 3
+_MIN_BITS = 3
 
 COUNTING = (Identity, Total, Prefix, AllRanges, Subset, Buckets)
 """Blocks of zeros and ones."""
 
 
-def on_lattice(query: Query, domain: Domain) -> tuple[Query, int]:
+def round_to_lattice(query: Query, domain: Domain) -> tuple[Query, int]:
     """The query with its entries rounded where need be, and the binary places of its answers."""
     match query:
         case Block():
-            return _rounded(query, domain.size, BITS)
+            return _round_block(query, domain.size, BITS)
         case Kron():
             rough = [n for n, b in query.blocks.items() if _places(b, domain[n], BITS) > 0]
             each = BITS // max(1, len(rough))
-            if each < _LEAST_BITS:
+            if each < _MIN_BITS:
                 raise InvalidInput(
-                    f"`query` must have fractions on at most {BITS // _LEAST_BITS} attributes; got "
+                    f"`query` must have fractions on at most {BITS // _MIN_BITS} attributes; got "
                     f"them on {len(rough)}. Use whole entries on the others."
                 )
-            pairs = {n: _rounded(b, domain[n], each) for n, b in query.blocks.items()}
+            pairs = {n: _round_block(b, domain[n], each) for n, b in query.blocks.items()}
             return Kron({n: b for n, (b, _) in pairs.items()}), sum(p for _, p in pairs.values())
         case Stack():
-            parts = [on_lattice(part, domain) for part in query.queries]
+            parts = [round_to_lattice(part, domain) for part in query.queries]
             return Stack([part for part, _ in parts]), max(places for _, places in parts)
         case Scaled():
             if query.weight != round(query.weight):
@@ -62,11 +62,11 @@ def on_lattice(query: Query, domain: Domain) -> tuple[Query, int]:
                     f"`weight` must be a whole number for a query that is measured; got "
                     f"{query.weight}. Scale the answers afterwards, or write a Matrix."
                 )
-            inner, places = on_lattice(query.query, domain)
+            inner, places = round_to_lattice(query.query, domain)
             return Scaled(query.weight, inner), places
 
 
-def _rounded(block: Block, size: int, bits: int) -> tuple[Block, int]:
+def _round_block(block: Block, size: int, bits: int) -> tuple[Block, int]:
     places = _places(block, size, bits)
     if places == 0:
         return block, 0
@@ -77,19 +77,19 @@ def _rounded(block: Block, size: int, bits: int) -> tuple[Block, int]:
             f"`query` must have entries of at least {unit:g}; got a row that vanishes when "
             "rounded to that. Scale the row up."
         )
-    return Matrix(matrix), _exact_places(matrix, bits)
+    return Matrix(matrix), _count_places(matrix, bits)
 
 
 def _places(block: Block, size: int, bits: int) -> int:
     """The binary places that a block's entries need, at most `bits`."""
     if isinstance(block, COUNTING):
         return 0
-    if not isinstance(block, OneRow | Mean | Moments | Matrix):
+    if not isinstance(block, OneRow | WeightedSum | Moments | Matrix):
         return bits
-    return _exact_places(block.matrix(size), bits)
+    return _count_places(block.matrix(size), bits)
 
 
-def _exact_places(matrix: np.ndarray, bits: int) -> int:
+def _count_places(matrix: np.ndarray, bits: int) -> int:
     for places in range(bits):
         scaled = matrix * 2.0**places
         if (scaled == np.round(scaled)).all():

@@ -44,9 +44,9 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        with self._locked() as file:
-            content = self._content(file)
-        self.budget = _budget(self.path, content[0])
+        with self._lock() as file:
+            content = self._read_lines(file)
+        self.budget = _read_budget(self.path, content[0])
         self.neighbours = Neighbours(content[0]["neighbours"])
 
     @classmethod
@@ -56,13 +56,13 @@ class Ledger:
         header = {
             "format": FORMAT,
             "version": VERSION,
-            "budget": budget.as_text(),
+            "budget": budget.to_dict(),
             "neighbours": str(neighbours),
         }
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with target.open("xb") as file:
-                file.write(_line(header))
+                file.write(_encode_line(header))
                 file.flush()
                 os.fsync(file.fileno())
         except FileExistsError:
@@ -76,34 +76,36 @@ class Ledger:
     @property
     def events(self) -> list[dict[str, Any]]:
         """Every event so far, as written."""
-        with self._locked() as file:
-            return self._content(file)[1:]
+        with self._lock() as file:
+            return self._read_lines(file)[1:]
 
     @property
     def spent(self) -> float:
         """What was spent so far, in the budget's own unit."""
-        return self.budget.spent([_cost(event) for event in self.events])
+        return self.budget.compose([_parse_cost(event) for event in self.events])
 
     @property
     def remaining(self) -> float:
         """What is left, in the budget's own unit."""
         return max(0.0, self.budget.limit - self.spent)
 
-    def refuse_beyond(self, costs: Sequence[Cost]) -> None:
+    def refuse_unaffordable(self, costs: Sequence[Cost]) -> None:
         """Refuse, before the first of them, events that could not all be paid for. Spends nothing.
 
         For a run of several events whose costs are known beforehand: it shall not end halfway.
         """
-        refuse_overspending(self.budget, [*map(_cost, self.events), *costs])
+        refuse_overspending(self.budget, [*map(_parse_cost, self.events), *costs])
 
     def spend(self, *events: Event) -> None:
         """Record events durably, all of them, or refuse them and leave no trace."""
-        with self._locked() as file:
-            content = self._content(file, repair=True)
-            costs, lines = [_cost(line) for line in content[1:]], list[bytes]()
+        with self._lock() as file:
+            content = self._read_lines(file, repair=True)
+            costs, lines = [_parse_cost(line) for line in content[1:]], list[bytes]()
             for event in events:
                 costs.append(event.cost)
-                lines.append(_line(self._entry(len(costs), event, self.budget.spent(costs))))
+                lines.append(
+                    _encode_line(self._make_entry(len(costs), event, self.budget.compose(costs)))
+                )
             refuse_overspending(self.budget, costs)
             file.seek(0, os.SEEK_END)
             file.write(b"".join(lines))
@@ -111,20 +113,20 @@ class Ledger:
             os.fsync(file.fileno())
 
     @staticmethod
-    def _entry(number: int, event: Event, total: float) -> dict[str, Any]:
+    def _make_entry(number: int, event: Event, total: float) -> dict[str, Any]:
         return {
             "event": number,
             "time": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             "what": event.what,
             "mechanism": event.mechanism,
             "parameters": dict(event.parameters),
-            "epsilon": _finite(event.cost.epsilon),
-            "rho": _finite(event.cost.rho),
-            "total": _finite(total),
+            "epsilon": _finite_or_none(event.cost.epsilon),
+            "rho": _finite_or_none(event.cost.rho),
+            "total": _finite_or_none(total),
         }
 
     @contextmanager
-    def _locked(self) -> Iterator[BinaryIO]:
+    def _lock(self) -> Iterator[BinaryIO]:
         """The file, for this process alone."""
         try:
             file = self.path.open("r+b")
@@ -137,24 +139,26 @@ class Ledger:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file
 
-    def _content(self, file: BinaryIO, *, repair: bool = False) -> list[dict[str, Any]]:
+    def _read_lines(self, file: BinaryIO, *, repair: bool = False) -> list[dict[str, Any]]:
         """All lines. A torn last one does not count; before spending it is taken away."""
         file.seek(0)
         raw = file.read()
-        whole = raw[: raw.rfind(b"\n") + 1]
-        tail = raw[len(whole) :]
-        cut = _is_whole(tail)  # an editor has cut the end of the line off: the event stands
-        lines = whole.splitlines() + [tail] * cut
-        content = [_parsed(self.path, place, line) for place, line in enumerate(lines)]
-        _check(self.path, content)
-        if tail and not cut:
+        complete = raw[: raw.rfind(b"\n") + 1]
+        tail = raw[len(complete) :]
+        unterminated = _is_complete(
+            tail
+        )  # an editor has cut the end of the line off: the event stands
+        lines = complete.splitlines() + [tail] * unterminated
+        content = [_parse_line(self.path, index, line) for index, line in enumerate(lines)]
+        _validate(self.path, content)
+        if tail and not unterminated:
             warnings.warn(
                 f"The last line of {self.path} was torn: a process died while it wrote it, before "
                 "any noise was drawn. The line does not count.",
                 stacklevel=4,
             )
         if tail and repair:
-            _mend(file, len(whole), cut=cut)
+            _repair_tail(file, len(complete), unterminated=unterminated)
         return content
 
 
@@ -163,30 +167,31 @@ def refuse_overspending(budget: Budget, costs: Sequence[Cost]) -> None:
     if not budget.allows(costs):
         raise BudgetExceeded(
             f"`cost` must leave the total within the budget of {budget}; got a total of "
-            f"{budget.spent(costs):g}. Spend less on this, or begin a new ledger with the consent "
+            f"{budget.compose(costs):g}. Spend less on this, or begin a new ledger with the "
+            "consent "
             "of whoever answers for the data."
         )
 
 
-def _mend(file: BinaryIO, whole: int, *, cut: bool) -> None:
+def _repair_tail(file: BinaryIO, length: int, *, unterminated: bool) -> None:
     """End a last line that lacks its end, or take a torn one away."""
-    if cut:
+    if unterminated:
         file.seek(0, os.SEEK_END)
         file.write(b"\n")
     else:
-        file.truncate(whole)
+        file.truncate(length)
     file.flush()
     os.fsync(file.fileno())
 
 
-def _is_whole(line: bytes) -> bool:
+def _is_complete(line: bytes) -> bool:
     try:
         return isinstance(json.loads(line), dict)
     except ValueError:
         return False
 
 
-def _check(path: Path, content: list[dict[str, Any]]) -> None:
+def _validate(path: Path, content: list[dict[str, Any]]) -> None:
     """The header is ours, the events are numbered, and each has its costs."""
     if not content or content[0].get("format") != FORMAT:
         raise UnreadableFile(
@@ -198,42 +203,42 @@ def _check(path: Path, content: list[dict[str, Any]]) -> None:
             f"`path` must be a ledger of version {VERSION}; got version "
             f"{content[0].get('version')!r} in {path}. Install the Juncture that wrote it."
         )
-    budget, costs = _budget(path, content[0]), list[Cost]()
-    for place, line in enumerate(content[1:], start=1):
-        cost = _cost_or_none(line)
-        if line.get("event") != place or cost is None:
+    budget, costs = _read_budget(path, content[0]), list[Cost]()
+    for number, line in enumerate(content[1:], start=1):
+        cost = _parse_cost_or_none(line)
+        if line.get("event") != number or cost is None:
             raise UnreadableFile(
                 f"`path` must be a ledger that nobody has altered; got {path}, whose line "
-                f"{place + 1} is no event {place}. Restore it from a copy."
+                f"{number + 1} is no event {number}. Restore it from a copy."
             )
         costs.append(cost)
-    if costs and not _same(content[-1].get("total"), budget.spent(costs)):
+    if costs and not _matches_total(content[-1].get("total"), budget.compose(costs)):
         raise UnreadableFile(
             f"`path` must be a ledger that nobody has altered; got {path}, whose last total is not "
             "that of its events. Restore it from a copy."
         )
 
 
-def _same(stated: object, total: float) -> bool:
+def _matches_total(stated: object, total: float) -> bool:
     if stated is None:
         return not math.isfinite(total)
     return isinstance(stated, int | float) and math.isclose(stated, total, rel_tol=1e-9)
 
 
-def _parsed(path: Path, place: int, line: bytes) -> dict[str, Any]:
+def _parse_line(path: Path, index: int, line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise UnreadableFile(
-            f"`path` must be a ledger that nobody has altered; got {path}, whose line {place + 1} "
+            f"`path` must be a ledger that nobody has altered; got {path}, whose line {index + 1} "
             "cannot be read. Restore it from a copy."
         )
-    return found
+    return content
 
 
-def _budget(path: Path, header: Mapping[str, Any]) -> Budget:
+def _read_budget(path: Path, header: Mapping[str, Any]) -> Budget:
     try:
         return Budget(**header["budget"])
     except (KeyError, TypeError, InvalidInput) as error:
@@ -242,14 +247,14 @@ def _budget(path: Path, header: Mapping[str, Any]) -> Budget:
         ) from None
 
 
-def _cost_or_none(line: Mapping[str, Any]) -> Cost | None:
+def _parse_cost_or_none(line: Mapping[str, Any]) -> Cost | None:
     try:
-        return _cost(line)
+        return _parse_cost(line)
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _cost(line: Mapping[str, Any]) -> Cost:
+def _parse_cost(line: Mapping[str, Any]) -> Cost:
     epsilon, rho = line["epsilon"], line["rho"]
     return Cost(
         epsilon=math.inf if epsilon is None else float(epsilon),
@@ -257,11 +262,11 @@ def _cost(line: Mapping[str, Any]) -> Cost:
     )
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _line(content: Mapping[str, Any]) -> bytes:
+def _encode_line(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 

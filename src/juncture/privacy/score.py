@@ -21,24 +21,24 @@ from juncture.tables.factor import Factor
 
 # The unit is 2 to the minus this.
 PLACES = 20
-MOST_SCORE = 2.0**31
-_MOST_GIVEN = 2.0**30
+MAX_SCORE = 2.0**31
+_MAX_INPUT = 2.0**30
 
 
-def rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def round_to_unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Multiples of the scores' unit."""
     return np.asarray(np.round(values * 2.0**PLACES) * 2.0**-PLACES)
 
 
-def given(values: ArrayLike) -> NDArray[np.float64]:
+def validate(values: ArrayLike) -> NDArray[np.float64]:
     """Numbers that a caller gives for scores: finite, bounded and rounded."""
     numbers = np.asarray(values, dtype=np.float64).reshape(-1)
-    if not (np.abs(numbers) <= _MOST_GIVEN).all():
+    if not (np.abs(numbers) <= _MAX_INPUT).all():
         raise InvalidInput(
-            f"`answers` and `penalties` must be finite numbers of at most {_MOST_GIVEN:g}; got "
+            f"`answers` and `penalties` must be finite numbers of at most {_MAX_INPUT:g}; got "
             "others. Give counts."
         )
-    return rounded(numbers)
+    return round_to_unit(numbers)
 
 
 def total(values: NDArray[np.float64]) -> float:
@@ -62,7 +62,7 @@ def dependence(table: Factor, n_records: int, by: Dependence) -> float:
     """The number of records times the score of the table's last attribute and the others."""
     joint = table.values.reshape(-1, table.values.shape[-1])
     if by is Dependence.FIT:
-        return _fit(joint, n_records)
+        return _fit_score(joint, n_records)
     product = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / max(1, n_records)
     if by is Dependence.DISTANCE:
         return 0.5 * float(np.abs(joint - product).sum())
@@ -80,27 +80,27 @@ def sensitivity(by: Dependence, n_records: int) -> float:
     return 1.0 if n < 2 else 2.0 * math.log2((n + 1) / 2) + (n - 1) * math.log2((n + 1) / (n - 1))
 
 
-def _fit(joint: NDArray[np.float64], n_records: int) -> float:
+def _fit_score(joint: NDArray[np.float64], n_records: int) -> float:
     """The best way to give each value of the set a value of the attribute: dynamic programming.
 
     `most[k]` is the most records that values given 1 can hold while those given 0 hold k, where
     half of all records counts as enough.
     """
     half = (n_records + 1) // 2
-    most = np.full(half + 1, -np.inf)
-    most[0] = 0.0
+    best = np.full(half + 1, -np.inf)
+    best[0] = 0.0
     for given_0, given_1 in joint:
         shift = min(int(given_0), half)
         moved = np.full(half + 1, -np.inf)
-        moved[shift:] = most[: half + 1 - shift]
-        moved[half] = most[half - shift :].max()
-        most = np.maximum(most + given_1, moved)
+        moved[shift:] = best[: half + 1 - shift]
+        moved[half] = best[half - shift :].max()
+        best = np.maximum(best + given_1, moved)
     short = np.maximum(n_records / 2 - np.arange(half + 1), 0.0)
-    return -float((short + np.maximum(n_records / 2 - most, 0.0)).min())
+    return -float((short + np.maximum(n_records / 2 - best, 0.0)).min())
 
 
-def drawn(
-    exponents: NDArray[np.float64], draws: int, below: Callable[[int], int]
+def draw(
+    exponents: NDArray[np.float64], draws: int, randbelow: Callable[[int], int]
 ) -> NDArray[np.int64]:
     """Places drawn with probabilities that go as the exponentials of their exponents.
 
@@ -110,9 +110,9 @@ def drawn(
     """
     # e^x = 2^(k + f) with a whole k and f in [0, 1): no weight overflows or vanishes.
     doublings = exponents / np.log(2.0)
-    whole = np.floor(doublings)
-    mantissas = np.round(np.exp2(doublings - whole) * 2.0**52).astype(np.int64).tolist()
-    shifts = (whole - whole.min()).astype(np.int64).tolist()
+    integer_part = np.floor(doublings)
+    mantissas = np.round(np.exp2(doublings - integer_part) * 2.0**52).astype(np.int64).tolist()
+    shifts = (integer_part - integer_part.min()).astype(np.int64).tolist()
     ends = list(accumulate(m << s for m, s in zip(mantissas, shifts, strict=True)))
-    places = [bisect_right(ends, below(ends[-1])) for _ in range(draws)]
-    return np.array(places, dtype=np.int64)
+    indices = [bisect_right(ends, randbelow(ends[-1])) for _ in range(draws)]
+    return np.array(indices, dtype=np.int64)

@@ -23,15 +23,15 @@ class Curator(Door):
     """The door for releases: noise from OpenDP's exact samplers, seeded by the system."""
 
     def _add_noise(self, values: Integers, kind: Noise, scale: float) -> Integers:
-        add = noise.discrete_laplace if kind is Noise.LAPLACE else noise.discrete_gaussian
+        add = noise.add_laplace if kind is Noise.LAPLACE else noise.add_gaussian
         return add(values, scale)
 
     def _draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
-        return score.drawn(exponents, draws, secrets.randbelow)
+        return score.draw(exponents, draws, secrets.randbelow)
 
     def _select(
         self, scores: Integers, sensitivity: int, epsilon: float | None, rho: float | None
     ) -> int:
         if rho is not None:
-            return noise.exponential_choice(scores, sensitivity, rho)
-        return noise.noisy_maximum(scores, sensitivity, epsilon or 0.0)
+            return noise.select_exponential(scores, sensitivity, rho)
+        return noise.select_noisy_max(scores, sensitivity, epsilon or 0.0)

@@ -51,7 +51,9 @@ class Door(Measuring):
             self._answer(c, answer) for c, answer in zip(cliques, answers.values(), strict=True)
         ]
         sensitivity = 1.0 if self.neighbours is Neighbours.ADD_OR_REMOVE else 2.0
-        less = score.given([0.0 if penalties is None else penalties[clique] for clique in answers])
+        less = score.validate(
+            [0.0 if penalties is None else penalties[clique] for clique in answers]
+        )
         what = f"one of {len(cliques)} marginals, far from its answer"
         self._pay_selection(what, len(cliques), epsilon, rho)
         pairs = zip(self._source.exact_counts(cliques), given, less, strict=True)
@@ -72,7 +74,7 @@ class Door(Measuring):
         between its true and its given answer. One record more, less or replaced moves a counting
         query, and so the score, by at most 1.
         """
-        given = score.given(answers)
+        given = score.validate(answers)
         cliques = [names_of(clique) for clique, _ in clique_queries]
         rows = [
             self._counting_row(clique, row)
@@ -108,7 +110,7 @@ class Door(Measuring):
         query, and so the score, by at most 1.
         """
         operators = [self._counting_operator(clique, query) for clique, query in tasks]
-        given = [score.given(answer) for answer in answers]
+        given = [score.validate(answer) for answer in answers]
         pairs = list(zip(operators, given, strict=False))
         sound = len(operators) == len(given) and all(
             len(answer) == operator.n_rows for operator, answer in pairs
@@ -241,7 +243,7 @@ class Door(Measuring):
                 f"`clique_queries` must be tables of numbers from 0 to 1 with their clique's shape "
                 f"{shape}; got shape {table.shape}. Divide a query by its largest entry."
             )
-        return score.rounded(table)
+        return score.round_to_unit(table)
 
     def _answer(self, clique: Clique, answer: ArrayLike | Factor) -> NDArray[np.float64]:
         part = self.table_domain(clique)
@@ -253,7 +255,7 @@ class Door(Measuring):
                 f"`answers` must be {part.size} finite numbers for {part.attributes}; got "
                 f"{table.size}. Project the model on the clique."
             )
-        return score.given(table).reshape(part.shape)
+        return score.validate(table).reshape(part.shape)
 
     def _pay_selection(
         self, what: str, n_candidates: int, epsilon: float | None, rho: float | None
@@ -273,7 +275,7 @@ class Door(Measuring):
         epsilon: float | None,
         rho: float | None,
     ) -> int:
-        bounded = np.clip(np.asarray(scores, dtype=np.float64), -score.MOST_SCORE, score.MOST_SCORE)
+        bounded = np.clip(np.asarray(scores, dtype=np.float64), -score.MAX_SCORE, score.MAX_SCORE)
         units = np.round(bounded * 2.0**score.PLACES).astype(np.int64)
         epsilon, rho = one_price(epsilon, rho)
         return self._select(units, math.ceil(sensitivity * 2**score.PLACES), epsilon, rho)

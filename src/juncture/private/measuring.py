@@ -19,7 +19,7 @@ from juncture.privacy.accounting import (
     l2_sensitivity,
     laplace_scale,
 )
-from juncture.privacy.lattice import MOST, on_lattice
+from juncture.privacy.lattice import MAX_UNITS, round_to_lattice
 from juncture.privacy.ledger import Event, Ledger
 from juncture.privacy.request import Request, words
 from juncture.private.sources.source import Source
@@ -135,7 +135,7 @@ class Measuring(ABC):
 
     def _prepared(self, request: Request) -> _Prepared:
         part = self.table_domain(request.clique)
-        query, places = on_lattice(request.query or Identity(), part)
+        query, places = round_to_lattice(request.query or Identity(), part)
         operator = bind(query, part)
         if request.epsilon is not None:
             kind, cost = Noise.LAPLACE, Cost.pure(request.epsilon)
@@ -159,7 +159,7 @@ class Measuring(ABC):
         # Beyond what doubles hold exactly, answers count as the limit: nothing is said of them.
         # Cutting both of two neighbouring answers at a limit does not move them apart.
         answers = each.operator.apply(table.values) * 2.0**each.places
-        units = np.round(np.clip(answers, -MOST, MOST)).astype(np.int64)
+        units = np.round(np.clip(answers, -MAX_UNITS, MAX_UNITS)).astype(np.int64)
         noisy = self._add_noise(units, each.kind, each.scale)
         return Measurement(
             each.clique,

@@ -20,39 +20,39 @@ Integers = NDArray[np.int64]
 dp.enable_features("contrib")
 
 
-def discrete_laplace(values: Integers, scale: float) -> Integers:
+def add_laplace(values: Integers, scale: float) -> Integers:
     """Each value plus independent discrete Laplace noise.
 
     With an L1 sensitivity of s it costs the pure epsilon s / scale.
     """
-    release = dp.m.make_laplace(_vectors(), dp.l1_distance(T="i64"), scale=scale)
+    release = dp.m.make_laplace(_vector_domain(), dp.l1_distance(T="i64"), scale=scale)
     return np.asarray(release(values), dtype=np.int64)
 
 
-def discrete_gaussian(values: Integers, stddev: float) -> Integers:
+def add_gaussian(values: Integers, stddev: float) -> Integers:
     """Each value plus independent discrete Gaussian noise.
 
     With an L2 sensitivity of s it costs the rho s^2 / (2 stddev^2) of zCDP.
     """
-    release = dp.m.make_gaussian(_vectors(), dp.l2_distance(T="f64"), scale=stddev)
+    release = dp.m.make_gaussian(_vector_domain(), dp.l2_distance(T="f64"), scale=stddev)
     return np.asarray(release(values), dtype=np.int64)
 
 
-def noisy_maximum(scores: Integers, sensitivity: int, epsilon: float) -> int:
+def select_noisy_max(scores: Integers, sensitivity: int, epsilon: float) -> int:
     """The place of a large score, at the pure cost epsilon.
 
     Each score may change by `sensitivity` in either direction between neighbouring tables.
     """
-    return _selected(scores, sensitivity, dp.max_divergence(), epsilon, epsilon)
+    return _select(scores, sensitivity, dp.max_divergence(), epsilon, epsilon)
 
 
-def exponential_choice(scores: Integers, sensitivity: int, rho: float) -> int:
+def select_exponential(scores: Integers, sensitivity: int, rho: float) -> int:
     """The place of a large score by the exponential mechanism, at the cost rho of zCDP."""
     epsilon = math.sqrt(8.0 * rho)
-    return _selected(scores, sensitivity, dp.zero_concentrated_divergence(), rho, epsilon)
+    return _select(scores, sensitivity, dp.zero_concentrated_divergence(), rho, epsilon)
 
 
-def _selected(
+def _select(
     scores: Integers,
     sensitivity: int,
     measure: Any,  # noqa: ANN401
@@ -63,7 +63,7 @@ def _selected(
     scale = 2.0 * sensitivity / epsilon
     while True:
         selection: Any = dp.m.make_noisy_max(
-            _vectors(), dp.linf_distance(T="i64"), measure, scale=scale
+            _vector_domain(), dp.linf_distance(T="i64"), measure, scale=scale
         )
         if selection.map(sensitivity) <= cost:  # OpenDP rounds what it claims upwards
             return int(selection(scores))
@@ -71,5 +71,5 @@ def _selected(
 
 
 @cache
-def _vectors() -> Any:  # noqa: ANN401
+def _vector_domain() -> Any:  # noqa: ANN401
     return dp.vector_domain(dp.atom_domain(T="i64"))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from juncture.tables.schema import Schema
-from juncture.tables.schema_toml import schema_of
+from juncture.tables.schema_toml import parse_schema
 
 __all__ = ["adult_codes", "adult_domain", "adult_schema"]
 
@@ -52,4 +52,4 @@ def adult_schema() -> Schema:
     It was written from the data set's description, so it is public knowledge. The bins of
     ``fnlwgt``, ``capital-gain`` and ``capital-loss`` hold whole numbers.
     """
-    return schema_of(tomllib.loads(_read_adult("schema.toml").decode("utf-8")))
+    return parse_schema(tomllib.loads(_read_adult("schema.toml").decode("utf-8")))

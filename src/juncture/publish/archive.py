@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from juncture._util.atomic_file import replacing
+from juncture._util.atomic_file import atomic_write
 from juncture.errors import UnreadableFile
 from juncture.tables.layout import Vector
 
@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 _DOCUMENT, _CHECKSUM = "document.json", "document.sha256"
 _NUMBER = np.dtype("<f8")
-_MOST_ARRAYS = 1_000_000
+_MAX_ARRAYS = 1_000_000
 # A fixed time, so that the same content gives the same file.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -33,13 +33,13 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def write(path: Path, document: Mapping[str, Any], arrays: Sequence[Vector]) -> None:
     """Write a file, in one piece or not at all."""
     raw = [np.ascontiguousarray(array, dtype=_NUMBER).tobytes() for array in arrays]
-    listed = [{"length": len(part) // 8, "sha256": _digest(part)} for part in raw]
-    text = json.dumps({**document, "arrays": listed}, allow_nan=False, indent=1).encode()
-    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    entries = [{"length": len(data) // 8, "sha256": _digest(data)} for data in raw]
+    text = json.dumps({**document, "arrays": entries}, allow_nan=False, indent=1).encode()
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(_entry(_DOCUMENT), text)
         archive.writestr(_entry(_CHECKSUM), _digest(text))
-        for place, part in enumerate(raw):
-            archive.writestr(_entry(_array_name(place)), part)
+        for index, part in enumerate(raw):
+            archive.writestr(_entry(_array_name(index)), part)
 
 
 def read(path: Path) -> tuple[Document, list[Vector]]:
@@ -64,28 +64,28 @@ def _read(path: Path, archive: zipfile.ZipFile) -> tuple[Document, list[Vector]]
     if archive.read(_CHECKSUM) != _digest(text).encode():
         raise _unreadable(path, "its document does not match its checksum")
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
+        document = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         raise _unreadable(path, "its document is not proper JSON") from None
-    listed = document.pop("arrays", None) if isinstance(document, dict) else None
+    entries = document.pop("arrays", None) if isinstance(document, dict) else None
     sizes = {member.filename: member.file_size for member in members}
-    if not isinstance(listed, list) or len(listed) != len(members) - 2:
+    if not isinstance(entries, list) or len(entries) != len(members) - 2:
         raise _unreadable(path, "its document does not list its arrays")
     arrays = []
-    for place, entry in enumerate(listed):
-        name = _array_name(place)
+    for index, entry in enumerate(entries):
+        name = _array_name(index)
         if not isinstance(entry, dict) or sizes.get(name) != 8 * _length(entry):
-            raise _unreadable(path, f"array {place} has not the length that the document says")
-        part = archive.read(name)
-        if _digest(part) != entry.get("sha256"):
-            raise _unreadable(path, f"array {place} does not match its checksum")
-        arrays.append(np.frombuffer(part, dtype=_NUMBER).astype(np.float64))
+            raise _unreadable(path, f"array {index} has not the length that the document says")
+        data = archive.read(name)
+        if _digest(data) != entry.get("sha256"):
+            raise _unreadable(path, f"array {index} does not match its checksum")
+        arrays.append(np.frombuffer(data, dtype=_NUMBER).astype(np.float64))
     return document, arrays
 
 
 def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     """Only the names we write, each once, and nothing that grows when it is read."""
-    if len(members) > _MOST_ARRAYS + 2:
+    if len(members) > _MAX_ARRAYS + 2:
         raise _unreadable(path, f"it has {len(members)} members")
     expected = {_DOCUMENT, _CHECKSUM, *(_array_name(i) for i in range(len(members) - 2))}
     if {member.filename for member in members} != expected or len(members) != len(expected):
@@ -103,12 +103,12 @@ def _length(entry: Document) -> int:
     return length if isinstance(length, int) and not isinstance(length, bool) else -1
 
 
-def _refuse_constant(name: str) -> float:
+def _reject_constant(name: str) -> float:
     raise ValueError(name)
 
 
-def _array_name(place: int) -> str:
-    return f"arrays/{place}.f64"
+def _array_name(index: int) -> str:
+    return f"arrays/{index}.f64"
 
 
 def _entry(name: str) -> zipfile.ZipInfo:

@@ -15,7 +15,7 @@ from juncture.tables.layout import Vector
 Counts = Callable[[Sequence[Clique]], Iterable[Factor]]
 """What knows the counts of some cliques: a model, another model, a table."""
 # Pairs of more cells than this say little and take long.
-MOST_CELLS = 1_000_000
+MAX_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class Difference:
 
 def small_cliques(domain: Domain, more: Iterable[Clique] = ()) -> list[Clique]:
     """Every attribute, every pair of a sensible size, and some cliques more, each once."""
-    pairs = [p for p in combinations(domain, 2) if domain.size_of(p) <= MOST_CELLS]
-    given = [clique for clique in map(domain.canonical, more) if clique]
-    return list(dict.fromkeys([*((name,) for name in domain), *pairs, *given]))
+    pairs = [p for p in combinations(domain, 2) if domain.size_of(p) <= MAX_CELLS]
+    extra = [clique for clique in map(domain.canonical, more) if clique]
+    return list(dict.fromkeys([*((name,) for name in domain), *pairs, *extra]))
 
 
-def differences(cliques: Sequence[Clique], truth: Counts, other: Counts) -> list[Difference]:
+def compare_counts(cliques: Sequence[Clique], truth: Counts, other: Counts) -> list[Difference]:
     """The difference on every clique, relative to the first of the two."""
     pairs = zip(cliques, truth(cliques), other(cliques), strict=True)
-    return [_difference(clique, t.values, o.values) for clique, t, o in pairs]
+    return [_compare_tables(clique, t.values, o.values) for clique, t, o in pairs]
 
 
-def _difference(clique: Clique, truth: Vector, other: Vector) -> Difference:
+def _compare_tables(clique: Clique, truth: Vector, other: Vector) -> Difference:
     gaps = np.abs(truth - other)
     mass = float(np.abs(truth).sum())
     error = float(gaps.sum()) / (2.0 * mass) if mass else float("inf")

@@ -30,7 +30,7 @@ Column = Sequence[Any]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """How to read what a file leaves open."""
 
     domain: Domain
@@ -43,7 +43,7 @@ class Reading:
 
 def read_domain(path: str | Path) -> tuple[Domain, Codebook]:
     """A domain in JSON: for each attribute the number of its values, or a list of them."""
-    content = _json(Path(path))
+    content = _read_json(Path(path))
     if not isinstance(content, dict) or not content:
         raise UnreadableFile(
             f'`path` must hold a JSON object such as {{"age": 85, "sex": ["f", "m"]}}; got '
@@ -52,58 +52,60 @@ def read_domain(path: str | Path) -> tuple[Domain, Codebook]:
     sizes = {n: len(v) if isinstance(v, list) else v for n, v in content.items()}
     listed = {n: Coding(tuple(v)) for n, v in content.items() if isinstance(v, list)}
     domain = Domain(sizes)
-    return domain, Codebook(listed).checked(domain)
+    return domain, Codebook(listed).bind(domain)
 
 
-def read_measurements(paths: Iterable[str | Path], reading: Reading) -> list[Measurement]:
+def read_measurements(paths: Iterable[str | Path], options: ReadOptions) -> list[Measurement]:
     """The measurements of all files, in order."""
-    found = []
+    measurements = []
     for path in map(Path, paths):
         try:
-            found += _of_file(path, reading)
+            measurements += _read_file(path, options)
         except UnreadableFile:
             raise
         except JunctureError as error:
             raise InvalidInput(f"{path}: {error}") from None
-    return found
+    return measurements
 
 
-def _of_file(path: Path, reading: Reading) -> list[Measurement]:
+def _read_file(path: Path, options: ReadOptions) -> list[Measurement]:
     kind = path.suffix.lower()
     if kind not in _KINDS:
         raise UnreadableFile(
             f"`path` must end in {', '.join(_KINDS)}; got {path}. Convert the file."
         )
     if kind == ".json":
-        return _of_document(path, _json(path), reading)
-    table = _csv(path) if kind == ".csv" else _parquet(path)
-    return [_of_table(table, reading)]
+        return _parse_document(path, _read_json(path), options)
+    table = _read_csv(path) if kind == ".csv" else _read_parquet(path)
+    return [_parse_table(table, options)]
 
 
-def _of_document(path: Path, content: Any, reading: Reading) -> list[Measurement]:  # noqa: ANN401
+def _parse_document(path: Path, content: Any, options: ReadOptions) -> list[Measurement]:  # noqa: ANN401
     listed = content.get("measurements") if isinstance(content, dict) else content
     if not isinstance(listed, list) or not listed:
         raise UnreadableFile(
             f'`path` must hold {{"measurements": [...]}}; got another document in {path}. List '
             "measurements with clique, values and stddev."
         )
-    return [_of_entry(place, entry, reading) for place, entry in enumerate(listed, start=1)]
+    return [_parse_entry(number, entry, options) for number, entry in enumerate(listed, start=1)]
 
 
-def _of_entry(place: int, entry: Any, reading: Reading) -> Measurement:  # noqa: ANN401
+def _parse_entry(number: int, entry: Any, options: ReadOptions) -> Measurement:  # noqa: ANN401
     try:
         clique, values = entry["clique"], np.asarray(entry["values"], dtype=np.float64)
-        stddev = entry.get("stddev", reading.stddev)
+        stddev = entry.get("stddev", options.stddev)
         scales = None if stddev is None else np.asarray(stddev, dtype=np.float64)
     except (TypeError, KeyError, ValueError, AttributeError):
         raise InvalidInput(
-            f"`measurements` must have clique, values and stddev; got entry {place} without, or "
+            f"`measurements` must have clique, values and stddev; got entry {number} without, or "
             "with something else than names and numbers in them. Write them out."
         ) from None
-    return _checked(clique, values, scales, entry.get("noise", reading.noise), reading.domain)
+    return _make_measurement(
+        clique, values, scales, entry.get("noise", options.noise), options.domain
+    )
 
 
-def _checked(
+def _make_measurement(
     clique: Sequence[str],
     values: NDArray[np.float64],
     stddev: NDArray[np.float64] | None,
@@ -122,61 +124,64 @@ def _checked(
     return measurement
 
 
-def _of_table(table: Mapping[str, Column], reading: Reading) -> Measurement:
+def _parse_table(table: Mapping[str, Column], options: ReadOptions) -> Measurement:
     names = [name for name in table if name not in (_VALUE, _STDDEV)]
     if _VALUE not in table:
         raise InvalidInput(
             f"`table` must have a column {_VALUE!r}; got {', '.join(table) or 'none'}. Name the "
             "column of noisy counts so."
         )
-    part = reading.domain.project(names)
-    cells = _cells(part, reading.codebook, table)
-    values = np.empty(part.size)
-    values[cells] = _numbers(table, _VALUE)
-    stddev = None if reading.stddev is None else np.asarray(reading.stddev)
+    subdomain = options.domain.project(names)
+    cells = _cell_indices(subdomain, options.codebook, table)
+    values = np.empty(subdomain.size)
+    values[cells] = _parse_numbers(table, _VALUE)
+    stddev = None if options.stddev is None else np.asarray(options.stddev)
     if _STDDEV in table:
-        stddev = np.empty(part.size)
-        stddev[cells] = _numbers(table, _STDDEV)
-    return _checked(names, values, stddev, reading.noise, reading.domain)
+        stddev = np.empty(subdomain.size)
+        stddev[cells] = _parse_numbers(table, _STDDEV)
+    return _make_measurement(names, values, stddev, options.noise, options.domain)
 
 
-def _cells(part: Domain, book: Codebook, table: Mapping[str, Column]) -> NDArray[np.int64]:
+def _cell_indices(
+    subdomain: Domain, book: Codebook, table: Mapping[str, Column]
+) -> NDArray[np.int64]:
     """The place of each row among the cells: every cell once."""
-    codes = [_codes(name, book[name], table[name]) for name in part]
+    codes = [_encode_column(name, book[name], table[name]) for name in subdomain]
     n_rows = len(table[_VALUE])
     flat = (
-        np.ravel_multi_index(codes, part.shape).astype(np.int64)
+        np.ravel_multi_index(codes, subdomain.shape).astype(np.int64)
         if codes
         else np.zeros(n_rows, dtype=np.int64)
     )
     distinct = len(np.unique(flat))
-    if distinct != part.size or n_rows != part.size:
+    if distinct != subdomain.size or n_rows != subdomain.size:
         raise InvalidInput(
-            f"`table` must have one row for each of the {part.size} cells; got {n_rows} rows for "
+            f"`table` must have one row for each of the {subdomain.size} cells; got {n_rows} rows "
+            "for "
             f"{distinct} cells. Add the missing cells, also those near zero, and remove "
             "repeated ones."
         )
     return flat
 
 
-def _codes(name: str, coding: Coding, column: Column) -> NDArray[np.int64]:
-    known = {_text(label): code for code, label in enumerate(coding.labels)}
+def _encode_column(name: str, coding: Coding, column: Column) -> NDArray[np.int64]:
+    known = {_to_text(label): code for code, label in enumerate(coding.labels)}
     for value in dict.fromkeys(column):
-        if _text(value) not in known:
-            known[_text(value)] = _code(name, coding, value)
-    return np.array([known[_text(value)] for value in column], dtype=np.int64)
+        if _to_text(value) not in known:
+            known[_to_text(value)] = _encode_value(name, coding, value)
+    return np.array([known[_to_text(value)] for value in column], dtype=np.int64)
 
 
-def _code(name: str, coding: Coding, value: object) -> int:
+def _encode_value(name: str, coding: Coding, value: object) -> int:
     """The code of a value that is not written as its label: a number inside an interval, say."""
-    plain = _plain(value) if isinstance(value, str) else value
+    plain = _parse_plain(value) if isinstance(value, str) else value
     try:
-        return int(coding.matching(plain).argmax())
+        return int(coding.match(plain).argmax())
     except InvalidInput as error:
         raise InvalidInput(f"Column {name!r}: {error}") from None
 
 
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     """A value as a CSV file would have it."""
     if value is None:
         return ""
@@ -187,7 +192,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _plain(text: str) -> object:
+def _parse_plain(text: str) -> object:
     """The number or the truth value that a text stands for, else itself."""
     for kind in (int, float):
         with suppress(ValueError):
@@ -195,7 +200,7 @@ def _plain(text: str) -> object:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-def _numbers(table: Mapping[str, Column], name: str) -> NDArray[np.float64]:
+def _parse_numbers(table: Mapping[str, Column], name: str) -> NDArray[np.float64]:
     try:
         return np.array([float(value) for value in table[name]])
     except (TypeError, ValueError):
@@ -204,7 +209,7 @@ def _numbers(table: Mapping[str, Column], name: str) -> NDArray[np.float64]:
         ) from None
 
 
-def _csv(path: Path) -> dict[str, Column]:
+def _read_csv(path: Path) -> dict[str, Column]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             names, *rows = list(csv.reader(file)) or [[]]
@@ -222,21 +227,21 @@ def _csv(path: Path) -> dict[str, Column]:
     return dict(zip(names, columns, strict=True))
 
 
-def _parquet(path: Path) -> dict[str, Column]:
+def _read_parquet(path: Path) -> dict[str, Column]:
     import pyarrow as pa  # noqa: PLC0415  slow to import
     from pyarrow import parquet  # noqa: PLC0415
 
     try:
         with path.open("rb") as file:
-            found: dict[str, Column] = parquet.read_table(file).to_pydict()
-            return found
+            columns: dict[str, Column] = parquet.read_table(file).to_pydict()
+            return columns
     except OSError as error:
         raise _unreadable(path, error.strerror or "no Parquet file") from None
     except pa.ArrowException:
         raise _unreadable(path, "no Parquet file") from None
 
 
-def _json(path: Path) -> Any:  # noqa: ANN401
+def _read_json(path: Path) -> Any:  # noqa: ANN401
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

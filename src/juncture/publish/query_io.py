@@ -14,15 +14,15 @@ from juncture.tables.queries.blocks import (
     Buckets,
     Identity,
     Matrix,
-    Mean,
     Moments,
     Prefix,
     Subset,
     Total,
+    WeightedSum,
 )
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack
 
-Text = dict[str, Any]
+QueryDict = dict[str, Any]
 
 _PLAIN: dict[str, type[Block]] = {
     "identity": Identity,
@@ -32,7 +32,7 @@ _PLAIN: dict[str, type[Block]] = {
 }
 
 
-def written(query: Query, arrays: list[Vector]) -> Text:  # noqa: C901, PLR0911
+def to_dict(query: Query, arrays: list[Vector]) -> QueryDict:  # noqa: C901, PLR0911
     """A query as data; matrices are added to the arrays."""
     for name, kind in _PLAIN.items():
         if type(query) is kind:
@@ -40,10 +40,10 @@ def written(query: Query, arrays: list[Vector]) -> Text:  # noqa: C901, PLR0911
     match query:
         case Subset():
             return {"kind": "subset", "codes": list(query.codes)}
-        case Mean():
-            return {"kind": "mean", "values": _listed(query.values)}
+        case WeightedSum():
+            return {"kind": "mean", "values": _to_list(query.values)}
         case Moments():
-            return {"kind": "moments", "count": query.count, "values": _listed(query.values)}
+            return {"kind": "moments", "count": query.count, "values": _to_list(query.values)}
         case Buckets():
             return {"kind": "buckets", "assignment": list(query.assignment)}
         case Matrix():
@@ -51,12 +51,12 @@ def written(query: Query, arrays: list[Vector]) -> Text:  # noqa: C901, PLR0911
             shape = list(map(int, query.entries.shape))
             return {"kind": "matrix", "shape": shape, "array": len(arrays) - 1}
         case Kron():
-            parts = [[name, written(block, arrays)] for name, block in query.blocks.items()]
+            parts = [[name, to_dict(block, arrays)] for name, block in query.blocks.items()]
             return {"kind": "kron", "blocks": parts}
         case Stack():
-            return {"kind": "stack", "queries": [written(part, arrays) for part in query.queries]}
+            return {"kind": "stack", "queries": [to_dict(part, arrays) for part in query.queries]}
         case Scaled():
-            return {"kind": "scaled", "weight": query.weight, "query": written(query.query, arrays)}
+            return {"kind": "scaled", "weight": query.weight, "query": to_dict(query.query, arrays)}
         case _:
             raise InvalidInput(
                 f"`query` must be made of Juncture's own blocks to be saved; got {query!r}. "
@@ -64,7 +64,7 @@ def written(query: Query, arrays: list[Vector]) -> Text:  # noqa: C901, PLR0911
             )
 
 
-def read(text: Text, arrays: list[Vector]) -> Query:  # noqa: C901, PLR0911
+def from_dict(text: QueryDict, arrays: list[Vector]) -> Query:  # noqa: C901, PLR0911
     """The query that was written."""
     kind = text["kind"]
     if kind in _PLAIN:
@@ -73,23 +73,23 @@ def read(text: Text, arrays: list[Vector]) -> Query:  # noqa: C901, PLR0911
         case "subset":
             return Subset(text["codes"])
         case "mean":
-            return Mean(_tuple(text["values"]))
+            return WeightedSum(_to_tuple(text["values"]))
         case "moments":
-            return Moments(int(text["count"]), _tuple(text["values"]))
+            return Moments(int(text["count"]), _to_tuple(text["values"]))
         case "buckets":
             return Buckets(text["assignment"])
         case "matrix":
             rows, columns = map(int, text["shape"])
-            return Matrix(arrays[_place(text["array"])].reshape(rows, columns))
+            return Matrix(arrays[_check_index(text["array"])].reshape(rows, columns))
         case "kron":
-            blocks = {str(name): read(part, arrays) for name, part in text["blocks"]}
+            blocks = {str(name): from_dict(part, arrays) for name, part in text["blocks"]}
             if not all(isinstance(block, Block) for block in blocks.values()):
                 raise ValueError(kind)
             return Kron(blocks)  # type: ignore[arg-type]
         case "stack":
-            return Stack([read(part, arrays) for part in text["queries"]])
+            return Stack([from_dict(part, arrays) for part in text["queries"]])
         case "scaled":
-            return Scaled(float(text["weight"]), read(text["query"], arrays))
+            return Scaled(float(text["weight"]), from_dict(text["query"], arrays))
         case _:
             raise ValueError(kind)
 
@@ -101,15 +101,15 @@ def _dense(query: Matrix) -> Vector:
     return query.matrix(int(entries.shape[1]))
 
 
-def _listed(values: tuple[float, ...] | None) -> list[float] | None:
+def _to_list(values: tuple[float, ...] | None) -> list[float] | None:
     return None if values is None else list(map(float, values))
 
 
-def _tuple(values: list[float] | None) -> tuple[float, ...] | None:
+def _to_tuple(values: list[float] | None) -> tuple[float, ...] | None:
     return None if values is None else tuple(map(float, values))
 
 
-def _place(place: object) -> int:
-    if not isinstance(place, int) or place < 0:
-        raise ValueError(place)
-    return place
+def _check_index(index: object) -> int:
+    if not isinstance(index, int) or index < 0:
+        raise ValueError(index)
+    return index

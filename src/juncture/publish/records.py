@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from juncture._util.atomic_file import replacing
-from juncture._util.watch import Watch, unwatched
+from juncture._util.atomic_file import atomic_write
+from juncture._util.watch import Watch, ignore_progress
 from juncture.errors import InvalidInput
-from juncture.model.sampling import Random, Records, checked_count
+from juncture.model.sampling import Random, Records, check_count
 from juncture.publish.release import Release
 from juncture.tables.codebook import Codebook, Value
 from juncture.tables.schema import Boolean, Categorical, Column, Date, Integer
@@ -29,7 +29,7 @@ def write_records(
     *,
     rng: Random = None,
     matched: bool = False,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> int:
     """Write synthetic records, as many as the model's total unless said; gives their number.
 
@@ -38,22 +38,22 @@ def write_records(
     records instead have counts that match the model's up to rounding.
     """
     target = Path(path)
-    refuse_other_kinds(target)
-    count = checked_count(round(release.model.total) if n is None else n)
+    refuse_unknown_format(target)
+    count = check_count(round(release.model.total) if n is None else n)
     random = np.random.default_rng(rng)
-    kinds = pa.schema(_kinds(release))
+    kinds = pa.schema(_arrow_types(release))
     writer = _WRITERS[target.suffix.lower()]
-    with replacing(target) as file, writer(file, kinds) as out:
+    with atomic_write(target) as file, writer(file, kinds) as out:
         done = 0
         watch("writing records", 0, count)
         for codes in _chunks(release, count, random, matched):
-            out.write_table(_table(release, codes, kinds, random))
+            out.write_table(_to_table(release, codes, kinds, random))
             done += len(next(iter(codes.values()), ()))
             watch("writing records", done, count)
     return count
 
 
-def refuse_other_kinds(path: Path) -> None:
+def refuse_unknown_format(path: Path) -> None:
     """A file must be of a kind that can be written."""
     if path.suffix.lower() not in _WRITERS:
         raise InvalidInput(
@@ -71,11 +71,11 @@ def _chunks(
         yield release.model.sample(min(_CHUNK, count - first), rng=random)
 
 
-def _table(
+def _to_table(
     release: Release, codes: Records, kinds: pa.Schema, random: np.random.Generator
 ) -> pa.Table:
     columns: dict[str, Any] = (
-        _labels(release, codes)
+        _decode_labels(release, codes)
         if release.schema is None
         else dict(release.schema.decode(codes, random))
     )
@@ -83,32 +83,32 @@ def _table(
     return pa.Table.from_arrays(arrays, schema=kinds)
 
 
-def _labels(release: Release, codes: Records) -> dict[str, list[Any]]:
+def _decode_labels(release: Release, codes: Records) -> dict[str, list[Any]]:
     book = release.model.codebook or Codebook.plain(release.model.domain)
-    found = {}
+    decoded = {}
     for name, column in codes.items():
         labels = book[name].labels
-        if _label_kind(labels) == pa.string():
+        if _label_type(labels) == pa.string():
             labels = tuple(None if label is None else str(label) for label in labels)
-        found[name] = [labels[code] for code in column]
-    return found
+        decoded[name] = [labels[code] for code in column]
+    return decoded
 
 
-def _kinds(release: Release) -> list[tuple[str, pa.DataType]]:
+def _arrow_types(release: Release) -> list[tuple[str, pa.DataType]]:
     if release.schema is not None:
-        return [(name, _kind(column)) for name, column in release.schema.columns.items()]
+        return [(name, _arrow_type(column)) for name, column in release.schema.columns.items()]
     book = release.model.codebook or Codebook.plain(release.model.domain)
-    return [(name, _label_kind(book[name].labels)) for name in release.model.domain]
+    return [(name, _label_type(book[name].labels)) for name in release.model.domain]
 
 
-def _label_kind(labels: Sequence[Value]) -> pa.DataType:
+def _label_type(labels: Sequence[Value]) -> pa.DataType:
     """The type of what codes are called: text where they differ in kind."""
     kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     types = {type(label) for label in labels} - {type(None)}
     return kinds.get(types.pop(), pa.string()) if len(types) == 1 else pa.string()
 
 
-def _kind(column: Column) -> pa.DataType:
+def _arrow_type(column: Column) -> pa.DataType:
     match column:
         case Categorical():
             return pa.int64() if isinstance(column.values[0], int) else pa.string()

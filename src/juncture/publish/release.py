@@ -30,10 +30,10 @@ from juncture.tables.domain import Domain
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.schema import Schema
-from juncture.tables.schema_toml import schema_of, schema_toml
+from juncture.tables.schema_toml import parse_schema, schema_toml
 
 FORMAT, VERSION = "juncture release", 1
-_UNSOUND = (
+_MALFORMED = (
     AttributeError,
     IndexError,
     KeyError,
@@ -44,7 +44,7 @@ _UNSOUND = (
     ValueError,
 )
 # How far stored marginals may be from those of the stored potentials, as a share of the total.
-_SAME = 1e-6
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -93,12 +93,12 @@ class Release:
             "version": VERSION,
             "domain": [[name, size] for name, size in self.model.domain.items()],
             "schema": None if self.schema is None else schema_toml(self.schema),
-            "codebook": _written_codebook(self.model.codebook),
+            "codebook": _write_codebook(self.model.codebook),
             "cliques": [list(clique) for clique in self.model.cliques],
             "total": float(self.model.total),
             "log_partition": self.model.log_partition,
-            "measurements": [_written_measurement(m, arrays) for m in self.measurements],
-            "statistics": {name: _finite(value) for name, value in self.statistics.items()},
+            "measurements": [_write_measurement(m, arrays) for m in self.measurements],
+            "statistics": {name: _finite_or_none(value) for name, value in self.statistics.items()},
             "ledger": None if self.ledger is None else [dict(event) for event in self.ledger],
         }
         target = Path(path)
@@ -111,21 +111,21 @@ def load(path: str | Path) -> Release:
     source = Path(path)
     document, arrays = archive.read(source)
     try:
-        return _release(document, arrays)
+        return _read_release(document, arrays)
     except UnreadableFile as error:
         raise UnreadableFile(f"`path` must be a release; got {source}: {error}") from None
     except JunctureError as error:
         raise UnreadableFile(
             f"`path` must be a sound release; got {source}, which is not: {error}"
         ) from None
-    except _UNSOUND as error:
+    except _MALFORMED as error:
         raise UnreadableFile(
             f"`path` must be a sound release; got {source}, whose document does not fit together "
             f"({type(error).__name__}: {error}). Ask for it again where it came from."
         ) from None
 
 
-def _release(document: Document, arrays: list[Vector]) -> Release:
+def _read_release(document: Document, arrays: list[Vector]) -> Release:
     if document.get("format") != FORMAT:
         raise UnreadableFile("it is a file of another kind. Give a file that Release.save wrote.")
     if document.get("version") != VERSION:
@@ -136,63 +136,63 @@ def _release(document: Document, arrays: list[Vector]) -> Release:
     domain = Domain([(name, size) for name, size in document["domain"]])
     schema = document["schema"]
     return Release(
-        schema=None if schema is None else schema_of(tomllib.loads(schema)),
-        model=_model(document, domain, arrays),
-        measurements=tuple(_measurement(m, domain, arrays) for m in document["measurements"]),
+        schema=None if schema is None else parse_schema(tomllib.loads(schema)),
+        model=_read_model(document, domain, arrays),
+        measurements=tuple(_read_measurement(m, domain, arrays) for m in document["measurements"]),
         statistics=dict(document["statistics"]),
         ledger=None if document["ledger"] is None else [dict(e) for e in document["ledger"]],
     )
 
 
-def _model(document: Document, domain: Domain, arrays: list[Vector]) -> Model:
+def _read_model(document: Document, domain: Domain, arrays: list[Vector]) -> Model:
     """The model, after its parts have been checked against each other."""
     layout = Layout(domain, [tuple(clique) for clique in document["cliques"]])
-    potentials, marginals = layout.checked(arrays[0]), layout.checked(arrays[1])
+    potentials, marginals = layout.as_vector(arrays[0]), layout.as_vector(arrays[1])
     total, log_partition = float(document["total"]), float(document["log_partition"])
     if not (math.isfinite(total) and total > 0 and math.isfinite(log_partition)):
         raise ValueError(total, log_partition)
     plan = Plan.build(domain, layout.cliques)
     beliefs = Propagation(plan).marginals(potentials, total)
     wrong = np.abs(beliefs.marginals - marginals).max(initial=0.0)
-    same = abs(beliefs.log_partition - log_partition) <= _SAME * max(1.0, abs(log_partition))
-    if not (wrong <= _SAME * total and same and marginals.min(initial=0.0) >= 0.0):
+    same = abs(beliefs.log_partition - log_partition) <= _TOLERANCE * max(1.0, abs(log_partition))
+    if not (wrong <= _TOLERANCE * total and same and marginals.min(initial=0.0) >= 0.0):
         raise ImpossibleModel("`marginals` must be those of the potentials; got others.")
     codebook = document["codebook"]
-    book = None if codebook is None else _codebook(codebook).checked(domain)
+    book = None if codebook is None else _read_codebook(codebook).bind(domain)
     return Model(plan, potentials, marginals, log_partition, total, book)
 
 
-def _written_measurement(measurement: Measurement, arrays: list[Vector]) -> Document:
+def _write_measurement(measurement: Measurement, arrays: list[Vector]) -> Document:
     arrays += [measurement.values, np.atleast_1d(measurement.stddev)]
     return {
         "clique": list(measurement.clique),
         "values": len(arrays) - 2,
         "stddev": len(arrays) - 1,
         "noise": str(measurement.noise),
-        "query": query_text.written(measurement.query, arrays),
+        "query": query_text.to_dict(measurement.query, arrays),
     }
 
 
-def _measurement(text: Document, domain: Domain, arrays: list[Vector]) -> Measurement:
+def _read_measurement(text: Document, domain: Domain, arrays: list[Vector]) -> Measurement:
     values, stddev = arrays[text["values"]], arrays[text["stddev"]]
     measurement = Measurement(
         tuple(text["clique"]),
         values,
         stddev=stddev[0] if len(stddev) == 1 else stddev,
-        query=query_text.read(text["query"], arrays),
+        query=query_text.from_dict(text["query"], arrays),
         noise=text["noise"],
     )
     measurement.operator(domain)
     return measurement
 
 
-def _written_codebook(codebook: Codebook | None) -> Document | None:
+def _write_codebook(codebook: Codebook | None) -> Document | None:
     if codebook is None:
         return None
-    return {name: [_meaning(m) for m in c.meanings] for name, c in codebook.codings.items()}
+    return {name: [_write_meaning(m) for m in c.meanings] for name, c in codebook.codings.items()}
 
 
-def _meaning(meaning: object) -> object:
+def _write_meaning(meaning: object) -> object:
     if isinstance(meaning, Special):
         return {"special": meaning.name}
     return list(meaning) if isinstance(meaning, tuple) else meaning
@@ -204,7 +204,7 @@ def _read_meaning(text: Any) -> Meaning:  # noqa: ANN401
     return tuple(text) if isinstance(text, list) else text
 
 
-def _codebook(text: Document) -> Codebook:
+def _read_codebook(text: Document) -> Codebook:
     return Codebook(
         {
             str(name): Coding(tuple(_read_meaning(m) for m in meanings))
@@ -213,6 +213,6 @@ def _codebook(text: Document) -> Codebook:
     )
 
 
-def _finite(value: object) -> object:
+def _finite_or_none(value: object) -> object:
     """JSON has no infinities: what is unknown is null."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -91,7 +91,7 @@ class Coding:
         low, high = self._ends
         return 0.5 * (low + high)
 
-    def below(self, number: float, *, inclusive: bool = False) -> Vector:
+    def share_below(self, number: float, *, inclusive: bool = False) -> Vector:
         """The share of each code's records that are less than a number."""
         low, high = self._ends
         unknown = np.array([value is None for value in self.values])
@@ -102,72 +102,72 @@ class Coding:
             )
         point = np.where(low <= number if inclusive else low < number, 1.0, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            part = np.clip((number - low) / (high - low), 0.0, 1.0)
-        return np.where(np.isnan(low), 0.0, np.where(low == high, point, part))
+            share = np.clip((number - low) / (high - low), 0.0, 1.0)
+        return np.where(np.isnan(low), 0.0, np.where(low == high, point, share))
 
-    def matching(self, value: object) -> Vector:
+    def match(self, value: object) -> Vector:
         """One at each code that a value names: itself, a label, an interval or a number in one."""
         plain = value.item() if isinstance(value, np.generic) else value
-        found = np.array([float(_names(meaning, plain)) for meaning in self.meanings])
-        if not found.any():
-            return self.equal(plain)  # type: ignore[arg-type]
-        return found
+        weights = np.array([float(_matches(meaning, plain)) for meaning in self.meanings])
+        if not weights.any():
+            return self.match_exact(plain)  # type: ignore[arg-type]
+        return weights
 
-    def equal(self, value: Value) -> Vector:
+    def match_exact(self, value: Value) -> Vector:
         """One at the code of a value; refuses values that no code stands for alone."""
-        found = np.array([float(_same(meaning, value)) for meaning in self.values])
-        if not found.any():
+        weights = np.array([float(_is_equal(meaning, value)) for meaning in self.values])
+        if not weights.any():
             inside = any(isinstance(m, tuple) for m in self.meanings) and isinstance(value, Real)
             hint = (
                 "Numbers here come in intervals: ask for a range."
                 if inside
-                else f"The values are {_listed(self.labels)}."
+                else f"The values are {_abbreviate(self.labels)}."
             )
             raise InvalidInput(f"`value` must be one that a code stands for; got {value!r}. {hint}")
-        return found
+        return weights
 
     @property
     def _ends(self) -> tuple[Vector, Vector]:
         """Lower and higher end of each code; the same for a single number."""
         pairs = [m if isinstance(m, tuple) else (m, m) for m in self.values]
-        ends = [[_number(low), _number(high)] for low, high in pairs]
+        ends = [[_to_number(low), _to_number(high)] for low, high in pairs]
         return np.array(ends).reshape(-1, 2)[:, 0], np.array(ends).reshape(-1, 2)[:, 1]
 
 
 def label_of(meaning: Meaning) -> Value:
     """A meaning in words; values stand for themselves."""
     if isinstance(meaning, tuple):
-        return f"[{_short(meaning[0])}, {_short(meaning[1])})"
+        return f"[{_format_number(meaning[0])}, {_format_number(meaning[1])})"
     return str(meaning) if isinstance(meaning, Special) else meaning
 
 
-def _short(number: float) -> str:
+def _format_number(number: float) -> str:
     """As short as can be without standing for another number too."""
     return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
-def _number(value: object) -> float:
+def _to_number(value: object) -> float:
     return float(value) if isinstance(value, Real) else math.nan
 
 
-def _same(meaning: object, value: Value) -> bool:
+def _is_equal(meaning: object, value: Value) -> bool:
     if isinstance(meaning, bool) or isinstance(value, bool):
         return meaning is value
     return not isinstance(meaning, tuple) and meaning is not None and meaning == value
 
 
-def _names(meaning: Meaning, value: object) -> bool:
+def _matches(meaning: Meaning, value: object) -> bool:
     if isinstance(meaning, tuple):
         inside = isinstance(value, Real) and meaning[0] <= float(value) < meaning[1]
         return inside or value in (meaning, label_of(meaning))
     if meaning is None or isinstance(meaning, Special):
         return value is meaning or value == meaning
-    return _same(meaning, value)  # type: ignore[arg-type]
+    return _is_equal(meaning, value)  # type: ignore[arg-type]
 
 
-def _listed(labels: Sequence[Value], most: int = 12) -> str:
-    shown = ", ".join(map(repr, labels[:most]))
-    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
+def _abbreviate(labels: Sequence[Value], max_labels: int = 12) -> str:
+    shown = ", ".join(map(repr, labels[:max_labels]))
+    return shown if len(labels) <= max_labels else f"{shown} and {len(labels) - max_labels} more"
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +177,7 @@ class Codebook:
     codings: Mapping[str, Coding]
     domain: Domain = field(default_factory=Domain)
 
-    def checked(self, domain: Domain) -> Codebook:
+    def bind(self, domain: Domain) -> Codebook:
         """The codebook itself, if it fits the domain."""
         for name, coding in self.codings.items():
             if coding.size != domain[name]:
@@ -198,14 +198,14 @@ class Codebook:
         if np.isnan(numbers).any():
             raise InvalidInput(
                 f"`attribute` must have numbers for values; got {attribute!r}, whose values are "
-                f"{_listed(self[attribute].labels)}. Give `values`."
+                f"{_abbreviate(self[attribute].labels)}. Give `values`."
             )
         return numbers
 
     @classmethod
     def plain(cls, domain: Domain) -> Codebook:
         """Every code stands for itself."""
-        return cls({}).checked(domain)
+        return cls({}).bind(domain)
 
 
 @lru_cache(maxsize=256)
@@ -214,9 +214,9 @@ def _plain_coding(size: int) -> Coding:
     return Coding(tuple(range(size)))
 
 
-def values_in(given: object, coding: Coding) -> Iterable[object]:
+def values_in(value: object, coding: Coding) -> Iterable[object]:
     """The values of evidence: several if it is a collection, else itself alone."""
-    interval = isinstance(given, tuple) and given in coding.meanings
-    if interval or isinstance(given, str) or not isinstance(given, Iterable):
-        return (given,)
-    return (given[()],) if isinstance(given, np.ndarray) and given.ndim == 0 else given
+    interval = isinstance(value, tuple) and value in coding.meanings
+    if interval or isinstance(value, str) or not isinstance(value, Iterable):
+        return (value,)
+    return (value[()],) if isinstance(value, np.ndarray) and value.ndim == 0 else value

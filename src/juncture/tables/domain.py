@@ -30,7 +30,7 @@ class Domain(Mapping[str, int]):
 
     def __init__(self, sizes: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
         pairs = list(sizes.items()) if isinstance(sizes, Mapping) else list(sizes)
-        self._sizes = {_checked_name(name): _checked_size(name, size) for name, size in pairs}
+        self._sizes = {_check_name(name): _check_size(name, size) for name, size in pairs}
         if len(self._sizes) != len(pairs):
             raise InvalidInput(
                 f"`sizes` must name each attribute once; got {[n for n, _ in pairs]}. "
@@ -81,11 +81,11 @@ class Domain(Mapping[str, int]):
     @cached_property
     def positions(self) -> Mapping[str, int]:
         """The place of each attribute in the order."""
-        return {name: place for place, name in enumerate(self._sizes)}
+        return {name: position for position, name in enumerate(self._sizes)}
 
     def size_of(self, clique: Iterable[str]) -> int:
         """The number of cells of a table over the clique, exactly."""
-        return math.prod(self[name] for name in _distinct(names_of(clique)))
+        return math.prod(self[name] for name in _check_distinct(names_of(clique)))
 
     def canonical(self, clique: Iterable[str]) -> Clique:
         """The clique's attributes in the domain's order; refuses unknown and repeated names."""
@@ -93,7 +93,7 @@ class Domain(Mapping[str, int]):
         for name in names:
             if name not in self._sizes:
                 raise self._unknown(name)
-        return tuple(sorted(_distinct(names), key=self.positions.__getitem__))
+        return tuple(sorted(_check_distinct(names), key=self.positions.__getitem__))
 
     def project(self, attributes: Iterable[str]) -> Domain:
         """The domain of these attributes alone, in the order given."""
@@ -132,7 +132,7 @@ def names_of(attributes: Iterable[str]) -> Clique:
     return tuple(attributes)
 
 
-def _distinct(names: Clique) -> Clique:
+def _check_distinct(names: Clique) -> Clique:
     if len(set(names)) != len(names):
         raise InvalidInput(
             f"`clique` must name each attribute once; got {names}. Remove the repetition."
@@ -140,7 +140,7 @@ def _distinct(names: Clique) -> Clique:
     return names
 
 
-def _checked_name(name: object) -> str:
+def _check_name(name: object) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidInput(
             f"`sizes` must have non-empty text as attribute names; got {name!r}. "
@@ -149,7 +149,7 @@ def _checked_name(name: object) -> str:
     return name
 
 
-def _checked_size(name: object, size: object) -> int:
+def _check_size(name: object, size: object) -> int:
     try:
         count = operator.index(size)  # type: ignore[arg-type]
     except TypeError:

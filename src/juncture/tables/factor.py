@@ -146,7 +146,7 @@ class Factor:
                 f"`domain` must hold all of {self.domain.attributes}; got {domain.attributes}. "
                 "Use project() to sum some of them out."
             )
-        return Factor(domain, np.broadcast_to(_aligned(self, domain), domain.shape))
+        return Factor(domain, np.broadcast_to(_align(self, domain), domain.shape))
 
     def __float__(self) -> float:
         if self.domain:
@@ -173,7 +173,7 @@ class Factor:
         right = other if isinstance(other, Factor) else Factor.full(Domain(), float(other))
         domain = self.domain.merge(right.domain)
         with np.errstate(all="ignore"):
-            values = operation(_aligned(self, domain), _aligned(right, domain))
+            values = operation(_align(self, domain), _align(right, domain))
         return Factor(domain, values)
 
     def _reduce(self, attributes: Iterable[str] | None, operation: Callable[..., Values]) -> Factor:
@@ -190,7 +190,7 @@ def _flipped_divide(left: Values, right: Values) -> Values:
     return np.divide(right, left)
 
 
-def _aligned(factor: Factor, domain: Domain) -> Values:
+def _align(factor: Factor, domain: Domain) -> Values:
     """The factor's values with one axis per attribute of the domain, of length 1 where absent."""
     ordered = sorted(factor.domain, key=domain.positions.__getitem__)
     values = factor.values.transpose([factor.domain.positions[name] for name in ordered])

@@ -47,9 +47,9 @@ class Layout:
         return self.offsets[-1]
 
     @cached_property
-    def places(self) -> Mapping[Clique, int]:
+    def positions(self) -> Mapping[Clique, int]:
         """The place of each canonical clique in `cliques`."""
-        return {clique: place for place, clique in enumerate(self.cliques)}
+        return {clique: position for position, clique in enumerate(self.cliques)}
 
     def zeros(self) -> Vector:
         """A vector of zeros."""
@@ -58,25 +58,25 @@ class Layout:
     def view(self, vector: Vector, clique: Iterable[str]) -> Vector:
         """The clique's table inside the vector, with the clique's canonical shape; writable."""
         canonical = self.domain.canonical(clique)
-        if canonical not in self.places:
+        if canonical not in self.positions:
             raise InvalidInput(
                 f"`clique` must be one of the {len(self.cliques)} cliques of the layout; "
                 f"got {canonical}. Add it when the layout or the plan is made."
             )
-        if self.checked(vector, writable=False) is not vector:
+        if self.as_vector(vector, writable=False) is not vector:
             raise InvalidInput(
                 "`vector` must be a contiguous float64 array, for a view to write through to it; "
-                "got another kind. Pass it through layout.checked() first."
+                "got another kind. Pass it through layout.as_vector() first."
             )
-        place = self.places[canonical]
-        table = vector[self.offsets[place] : self.offsets[place + 1]]
+        position = self.positions[canonical]
+        table = vector[self.offsets[position] : self.offsets[position + 1]]
         return table.reshape([self.domain[name] for name in canonical])
 
     def factor(self, vector: Vector, clique: Iterable[str]) -> Factor:
         """The clique's table as a factor, with its axes in the order asked."""
-        asked = self.domain.project(clique)
-        canonical = self.domain.project(self.domain.canonical(asked))
-        return Factor(canonical, self.view(self.checked(vector), asked)).transpose(asked)
+        subdomain = self.domain.project(clique)
+        canonical = self.domain.project(self.domain.canonical(subdomain))
+        return Factor(canonical, self.view(self.as_vector(vector), subdomain)).transpose(subdomain)
 
     def pack(self, factors: Iterable[Factor]) -> Vector:
         """The vector that holds these factors; those on one clique add up, absent ones are 0."""
@@ -91,7 +91,7 @@ class Layout:
             table += factor.transpose(self.domain.canonical(factor.domain)).values
         return vector
 
-    def checked(self, vector: ArrayLike, *, writable: bool = True) -> Vector:
+    def as_vector(self, vector: ArrayLike, *, writable: bool = True) -> Vector:
         """The vector as a plain float64 array of the right length, or a clear error.
 
         Plain means contiguous, aligned and writable: kernels are compiled for that one kind.

@@ -54,10 +54,10 @@ class Measurement:
     ) -> None:
         answers = np.asarray(values, dtype=np.float64).reshape(-1)
         object.__setattr__(self, "clique", names_of(clique))
-        object.__setattr__(self, "values", _finite(answers))
-        object.__setattr__(self, "stddev", _positive(stddev, len(answers)))
+        object.__setattr__(self, "values", _check_finite(answers))
+        object.__setattr__(self, "stddev", _check_stddev(stddev, len(answers)))
         object.__setattr__(self, "query", Identity() if query is None else query)
-        object.__setattr__(self, "noise", _kind(noise))
+        object.__setattr__(self, "noise", _parse_noise(noise))
 
     @property
     def n_rows(self) -> int:
@@ -76,7 +76,7 @@ class Measurement:
         return operator
 
 
-def _finite(values: Array) -> Array:
+def _check_finite(values: Array) -> Array:
     if not np.isfinite(values).all():
         raise InvalidInput(
             "`values` must be finite; got not-a-number or infinity. "
@@ -85,7 +85,7 @@ def _finite(values: Array) -> Array:
     return values
 
 
-def _positive(stddev: ArrayLike, n_rows: int) -> Array:
+def _check_stddev(stddev: ArrayLike, n_rows: int) -> Array:
     scales = np.asarray(stddev, dtype=np.float64)
     if scales.shape not in ((), (n_rows,)):
         raise InvalidInput(
@@ -100,7 +100,7 @@ def _positive(stddev: ArrayLike, n_rows: int) -> Array:
     return scales
 
 
-def _kind(noise: str) -> Noise:
+def _parse_noise(noise: str) -> Noise:
     try:
         return Noise(noise)
     except ValueError:

@@ -28,7 +28,7 @@ from juncture.tables.domain import Domain
 
 Days = NDArray[np.int64]
 # Every value has a name and a place in tables; nobody releases counts of more.
-_MOST_VALUES = 1_000_000
+_MAX_VALUES = 1_000_000
 
 
 class Outside(StrEnum):
@@ -62,7 +62,7 @@ class Column(ABC):
             raise InvalidInput(
                 f"`missing` must be true or false; got {self.missing!r}. Write it without quotes."
             )
-        object.__setattr__(self, "outside", as_outside(self.outside))
+        object.__setattr__(self, "outside", parse_outside(self.outside))
 
     @property
     @abstractmethod
@@ -96,7 +96,7 @@ class Column(ABC):
         labels = np.array([*self.regular, None, None], dtype=object)
         return list(labels[np.minimum(codes, self.n_regular)])
 
-    def _refuse_nearest(self) -> None:
+    def _reject_nearest(self) -> None:
         if self.outside is Outside.NEAREST:
             raise InvalidInput(
                 "`outside` must be 'code' or 'error' for values without an order; got 'nearest'. "
@@ -112,7 +112,7 @@ class Categorical(Column):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._refuse_nearest()
+        self._reject_nearest()
         kinds = {type(value) for value in self.values}
         if not self.values or len(kinds) != 1 or not kinds <= {str, int}:
             raise InvalidInput(
@@ -138,7 +138,7 @@ class Boolean(Column):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._refuse_nearest()
+        self._reject_nearest()
 
     @property
     def regular(self) -> tuple[Meaning, ...]:
@@ -163,7 +163,7 @@ class Integer(Column):
                 f"`low`, `high` and `width` must be whole numbers that make a range; got "
                 f"{self.low} to {self.high} by {self.width}. Give the least and the largest number."
             )
-        _refuse_many((self.high - self.low) // self.width + 1, "width")
+        _check_n_values((self.high - self.low) // self.width + 1, "width")
 
     @cached_property
     def regular(self) -> tuple[Meaning, ...]:
@@ -177,7 +177,7 @@ class Integer(Column):
         """A whole number of each code's interval."""
         low = self.low + np.minimum(codes, self.n_regular - 1).astype(np.int64) * self.width
         high = np.minimum(low + self.width, self.high + 1)
-        return _without_special(rng.integers(low, high), codes, self.n_regular)
+        return _mask_special(rng.integers(low, high), codes, self.n_regular)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +206,7 @@ class Number(Column):
                 f"`low`, `high` and `bins` must make bins; got {low} to {high} in {bins}. "
                 "Give the least and the largest number that the column may hold."
             )
-        _refuse_many(bins, "bins")
+        _check_n_values(bins, "bins")
         edges = tuple(float(edge) for edge in np.linspace(low, high, bins + 1))
         return cls(edges=edges, missing=missing, outside=outside)
 
@@ -217,11 +217,11 @@ class Number(Column):
 
     def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
         """A number inside each code's bin, evenly drawn."""
-        places = np.minimum(codes, self.n_regular - 1)
+        indices = np.minimum(codes, self.n_regular - 1)
         edges = np.asarray(self.edges)
-        low, high = edges[places], edges[places + 1]
+        low, high = edges[indices], edges[indices + 1]
         drawn = np.minimum(rng.uniform(low, high), np.nextafter(high, low))
-        return _without_special(drawn, codes, self.n_regular)
+        return _mask_special(drawn, codes, self.n_regular)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,11 +248,11 @@ class Date(Column):
     @cached_property
     def starts(self) -> tuple[dt.date, ...]:
         """The first day of every period; the first period begins with `low`."""
-        found, day = [self.low], _next_period(self.low, self.period)
+        days, day = [self.low], _next_period(self.low, self.period)
         while day <= self.high:
-            found.append(day)
+            days.append(day)
             day = _next_period(day, self.period)
-        return tuple(found)
+        return tuple(days)
 
     @cached_property
     def regular(self) -> tuple[Meaning, ...]:
@@ -262,22 +262,22 @@ class Date(Column):
     def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
         """A day of each code's period."""
         ends = [day.toordinal() for day in (*self.starts, self.high + dt.timedelta(days=1))]
-        places = np.minimum(codes, self.n_regular - 1)
-        days = rng.integers(np.array(ends)[places], np.array(ends)[places + 1])
+        indices = np.minimum(codes, self.n_regular - 1)
+        days = rng.integers(np.array(ends)[indices], np.array(ends)[indices + 1])
         dates = [dt.date.fromordinal(int(day)) for day in days]
         return [d if code < self.n_regular else None for d, code in zip(dates, codes, strict=True)]
 
 
-def _refuse_many(n_values: int, entry: str) -> None:
+def _check_n_values(n_values: int, entry: str) -> None:
     """Refuse what would fill the memory with names of values."""
-    if n_values > _MOST_VALUES:
+    if n_values > _MAX_VALUES:
         raise InvalidInput(
-            f"`{entry}` must make at most {_MOST_VALUES:,} values; got {n_values:,}. Put more of "
+            f"`{entry}` must make at most {_MAX_VALUES:,} values; got {n_values:,}. Put more of "
             "them together, or leave the column out."
         )
 
 
-def _without_special(values: NDArray[Any], codes: NDArray[np.int32], n_regular: int) -> list[Any]:
+def _mask_special(values: NDArray[Any], codes: NDArray[np.int32], n_regular: int) -> list[Any]:
     pairs = zip(values.tolist(), (codes < n_regular).tolist(), strict=True)
     return [value if regular else None for value, regular in pairs]
 
@@ -347,7 +347,7 @@ class Schema:
         return {name: self.columns[name].decode(codes, random) for name, codes in records.items()}
 
 
-def as_outside(text: str, names: Sequence[str] = tuple(Outside)) -> Outside:
+def parse_outside(text: str, names: Sequence[str] = tuple(Outside)) -> Outside:
     """The choice that a text names."""
     try:
         return Outside(text)

@@ -21,11 +21,11 @@ from juncture.tables.schema import (
     Outside,
     Period,
     Schema,
-    as_outside,
+    parse_outside,
 )
 
 FORMAT, VERSION = "juncture schema", 1
-Table = dict[str, Any]
+TomlTable = dict[str, Any]
 
 _DRAFT_NOTE = """\
 # This draft was made by looking at private data. What stands in it (the categories, the bounds)
@@ -47,10 +47,10 @@ def read_schema(path: str | Path) -> Schema:
         raise UnreadableFile(
             f"`path` must be proper TOML; got {source}: {error}. Mend that place."
         ) from None
-    return schema_of(content)
+    return parse_schema(content)
 
 
-def schema_of(content: Table) -> Schema:
+def parse_schema(content: TomlTable) -> Schema:
     """The schema in a TOML document."""
     if content.get("format") != FORMAT or content.get("version") != VERSION:
         raise InvalidInput(
@@ -63,20 +63,20 @@ def schema_of(content: Table) -> Schema:
             "`schema` must have a table [columns.NAME] for every column; got none. Add them."
         )
     return Schema(
-        {name: _column(name, table) for name, table in tables.items()},
-        drafted=_flag(origin, "derived_from_private_data"),
-        confirmed=_flag(origin, "confirmed_public"),
+        {name: _read_column(name, table) for name, table in tables.items()},
+        drafted=_read_flag(origin, "derived_from_private_data"),
+        confirmed=_read_flag(origin, "confirmed_public"),
     )
 
 
-def _flag(table: Table, name: str) -> bool:
+def _read_flag(table: TomlTable, name: str) -> bool:
     value = table.get(name, False) if isinstance(table, dict) else None
     if not isinstance(value, bool):
         raise InvalidInput(f"`{name}` must be true or false; got {value!r}. Write it so.")
     return value
 
 
-def _column(name: str, table: Table) -> Column:
+def _read_column(name: str, table: TomlTable) -> Column:
     try:
         if not isinstance(table, dict):
             raise InvalidInput(f"`columns` must be tables; got {table!r}. Write [columns.{name}].")
@@ -86,30 +86,30 @@ def _column(name: str, table: Table) -> Column:
                 f"`kind` must be one of {', '.join(_READERS)}; got {kind!r}. Choose one."
             )
         if "outside" in entries:
-            entries["outside"] = as_outside(entries["outside"])
+            entries["outside"] = parse_outside(entries["outside"])
         return _READERS[kind](entries)
     except TypeError as error:
-        words = str(error).split("__init__() ")[-1]
-        words = words.replace("got an unexpected keyword argument", "has no use for the entry")
-        words = re.sub(r"missing \d+ required .* arguments?:", "must have the entries", words)
-        raise InvalidInput(f"Column {name!r}: {words}. Check the names of its entries.") from None
+        message = str(error).split("__init__() ")[-1]
+        message = message.replace("got an unexpected keyword argument", "has no use for the entry")
+        message = re.sub(r"missing \d+ required .* arguments?:", "must have the entries", message)
+        raise InvalidInput(f"Column {name!r}: {message}. Check the names of its entries.") from None
     except (InvalidInput, ValueError) as error:
         raise InvalidInput(f"Column {name!r}: {error}") from None
 
 
-def _categorical(entries: Table) -> Column:
+def _read_categorical(entries: TomlTable) -> Column:
     values = entries.pop("values", ())
     return Categorical(values=tuple(values) if isinstance(values, list) else values, **entries)
 
 
-def _number(entries: Table) -> Column:
+def _read_number(entries: TomlTable) -> Column:
     if "edges" in entries:
         edges = tuple(float(edge) for edge in entries.pop("edges"))
         return Number(edges=edges, **entries)
     return Number.evenly(**entries)
 
 
-def _date(entries: Table) -> Column:
+def _read_date(entries: TomlTable) -> Column:
     for end in ("low", "high"):
         if not isinstance(entries.get(end), dt.date):
             raise InvalidInput(
@@ -119,12 +119,12 @@ def _date(entries: Table) -> Column:
     return Date(**{**entries, "period": Period(entries.get("period", Period.MONTH))})
 
 
-_READERS: dict[str, Callable[[Table], Column]] = {
-    "categorical": _categorical,
+_READERS: dict[str, Callable[[TomlTable], Column]] = {
+    "categorical": _read_categorical,
     "boolean": lambda entries: Boolean(**entries),
     "integer": lambda entries: Integer(**entries),
-    "number": _number,
-    "date": _date,
+    "number": _read_number,
+    "date": _read_date,
 }
 
 
@@ -133,39 +133,39 @@ def schema_toml(schema: Schema) -> str:
     lines = [f'format = "{FORMAT}"', f"version = {VERSION}", ""]
     if schema.drafted:
         lines += [_DRAFT_NOTE.rstrip(), "[origin]", "derived_from_private_data = true"]
-        lines += [f"confirmed_public = {_toml(schema.confirmed)}", ""]
+        lines += [f"confirmed_public = {_format_value(schema.confirmed)}", ""]
     for name, column in schema.columns.items():
-        lines.append(f"[columns.{_toml(name)}]")
-        lines += [f"{key} = {_toml(value)}" for key, value in _entries(column).items()]
+        lines.append(f"[columns.{_format_value(name)}]")
+        lines += [f"{key} = {_format_value(value)}" for key, value in _entries(column).items()]
         lines.append("")
     return "\n".join(lines)
 
 
-def _entries(column: Column) -> Table:
-    found: Table
+def _entries(column: Column) -> TomlTable:
+    entries: TomlTable
     match column:
         case Categorical():
-            found = {"kind": "categorical", "values": list(column.values)}
+            entries = {"kind": "categorical", "values": list(column.values)}
         case Boolean():
-            found = {"kind": "boolean"}
+            entries = {"kind": "boolean"}
         case Integer():
-            found = {"kind": "integer", "low": column.low, "high": column.high}
-            found |= {"width": column.width} if column.width > 1 else {}
+            entries = {"kind": "integer", "low": column.low, "high": column.high}
+            entries |= {"width": column.width} if column.width > 1 else {}
         case Number():
-            found = {"kind": "number", "edges": list(column.edges)}
+            entries = {"kind": "number", "edges": list(column.edges)}
         case Date():
-            found = {"kind": "date", "low": column.low, "high": column.high}
-            found["period"] = str(column.period)
+            entries = {"kind": "date", "low": column.low, "high": column.high}
+            entries["period"] = str(column.period)
         case _:
             raise InvalidInput(
                 f"`column` must be of a kind that TOML knows; got {column!r}. Use one of the five."
             )
-    found |= {"missing": True} if column.missing else {}
-    found |= {"outside": str(column.outside)} if column.outside is not Outside.ERROR else {}
-    return found
+    entries |= {"missing": True} if column.missing else {}
+    entries |= {"outside": str(column.outside)} if column.outside is not Outside.ERROR else {}
+    return entries
 
 
-def _toml(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, float):

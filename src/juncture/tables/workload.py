@@ -60,16 +60,16 @@ class Workload:
 
     @classmethod
     def random_marginals(
-        cls, domain: Domain, n: int, k: int, *, seed: int, most_cells: int | None = None
+        cls, domain: Domain, n: int, k: int, *, seed: int, max_cells: int | None = None
     ) -> Workload:
         """Some sets of k attributes at random, of no more than so many cells each."""
-        return cls.of_marginals(domain, _chosen(domain, n, k, seed, most_cells))
+        return cls.of_marginals(domain, _choose_cliques(domain, n, k, seed, max_cells))
 
     @classmethod
-    def of_the_paper(cls, domain: Domain, n_records: int) -> Workload:
+    def paper_triples(cls, domain: Domain, n_records: int) -> Workload:
         """The paper's: 15 triples with no more cells than records, prefixes on binned numbers."""
         tasks = []
-        for clique in _chosen(domain, 15, 3, 0, n_records):
+        for clique in _choose_cliques(domain, 15, 3, 0, n_records):
             binned = (domain[name] in _PAPER_SIZES for name in clique)
             tasks.append(Task(clique, tuple(Prefix() if b else Identity() for b in binned)))
         return cls(domain, tuple(tasks))
@@ -91,7 +91,7 @@ class Workload:
         ]
 
 
-def refuse_other_domain(domain: Domain, workload: Workload) -> None:
+def check_same_domain(domain: Domain, workload: Workload) -> None:
     """A workload must be about the table that it is asked of."""
     if workload.domain != domain:
         raise InvalidInput(
@@ -111,17 +111,19 @@ def workload_error(truth: Sequence[Vector], answers: Sequence[Vector]) -> float:
     return float(np.mean([np.abs(t - a).sum() / (2.0 * np.abs(t).sum()) for t, a in pairs]))
 
 
-def _chosen(domain: Domain, n: int, k: int, seed: int, most_cells: int | None) -> list[Clique]:
+def _choose_cliques(
+    domain: Domain, n: int, k: int, seed: int, max_cells: int | None
+) -> list[Clique]:
     """The same sets of attributes for the same seed, whatever machine draws them."""
     fitting = [
         clique
         for clique in combinations(domain, k)
-        if most_cells is None or domain.size_of(clique) <= most_cells
+        if max_cells is None or domain.size_of(clique) <= max_cells
     ]
     if len(fitting) < n:
         raise InvalidInput(
             f"`n` must be at most the {len(fitting)} sets of {k} attributes that are small enough; "
             f"got {n}. Ask for fewer, or allow more cells."
         )
-    places = np.random.RandomState(seed).choice(len(fitting), n, replace=False)
-    return [fitting[place] for place in places]
+    indices = np.random.RandomState(seed).choice(len(fitting), n, replace=False)
+    return [fitting[index] for index in indices]

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.atomic_file import replacing
-from juncture._util.watch import Watch, unwatched
+from juncture._util.atomic_file import atomic_write
+from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.proximal import Proximal
-from juncture.fit.solvers.relay import Relay
+from juncture.fit.solvers.sequential import Sequential
 from juncture.mechanisms.forecast import MarginalForecast, forecast
 from juncture.mechanisms.hdmm import HDMM
 from juncture.mechanisms.least_squares import local_least_squares
@@ -30,7 +30,7 @@ from juncture.privacy.accounting import Budget, Neighbours
 from juncture.privacy.ledger import Ledger
 from juncture.private.curator import Curator
 from juncture.private.samples import adult_codes, adult_schema
-from juncture.private.sources.source import Memory
+from juncture.private.sources.source import CodedTable
 from juncture.publish.records import write_records
 from juncture.publish.release import Release
 from juncture.publish.report.document import write_report
@@ -60,7 +60,7 @@ CLIQUES = (
 class Question:
     """Something to ask: in words, in SQL, and where the answer comes from."""
 
-    words: str
+    text: str
     sql: str
     source: str
 
@@ -122,7 +122,7 @@ class Files:
         return self.folder / "adult.toml"
 
     @property
-    def all(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Path, ...]:
         """All of them."""
         return (self.schema, self.ledger, self.release, self.report, self.records)
 
@@ -136,11 +136,11 @@ class Files:
         if self.folder.exists():
             self._refuse_others()
         self.folder.mkdir(parents=True, exist_ok=True)
-        for path in self.all:
+        for path in self.paths:
             path.unlink(missing_ok=True)
 
     def _refuse_others(self) -> None:
-        own = {path.name for path in self.all}
+        own = {path.name for path in self.paths}
         if not self.folder.is_dir() or {path.name for path in self.folder.iterdir()} - own:
             raise InvalidInput(
                 f"`--folder` must hold nothing but an earlier demo; got {self.folder}, which is or "
@@ -154,7 +154,7 @@ class Demo:
     budget = Budget(epsilon=EPSILON)
     neighbours = Neighbours.ADD_OR_REMOVE
     questions = QUESTIONS
-    mechanism = HDMM(epsilon=EPSILON, solver=Relay(Accelerated(), Proximal()))
+    mechanism = HDMM(epsilon=EPSILON, solver=Sequential(Accelerated(), Proximal()))
 
     def __init__(self, folder: str | Path) -> None:
         self.files = Files(Path(folder))
@@ -166,14 +166,14 @@ class Demo:
         return dict(zip(self.schema.domain, adult_codes().T, strict=True))
 
     @cached_property
-    def source(self) -> Memory:
+    def source(self) -> CodedTable:
         """The table, seen through counts."""
-        return Memory(self.schema.domain, self._codes)
+        return CodedTable(self.schema.domain, self._codes)
 
     def begin(self, *, force: bool = False) -> Ledger:
         """Make the folder, with the schema and a ledger that nothing was spent from."""
         self.files.prepare(force=force)
-        with replacing(self.files.schema) as file:
+        with atomic_write(self.files.schema) as file:
             file.write(schema_toml(self.schema).encode())
         return Ledger.create(self.files.ledger, self.budget, self.neighbours)
 
@@ -185,16 +185,16 @@ class Demo:
         """The model's structure and cost: no array exists."""
         return Plan.build(self.schema.domain, self.workload.cliques)
 
-    def curator(self, ledger: Ledger) -> Curator:
+    def open_curator(self, ledger: Ledger) -> Curator:
         """The only door to the table."""
         return Curator(self.source, ledger)
 
-    def release(self, curator: Curator, watch: Watch = unwatched) -> Release:
+    def release(self, curator: Curator, watch: Watch = ignore_progress) -> Release:
         """Measure, fit, and write what may be given away."""
         outcome = self.mechanism.run(curator, self.workload, watch=watch)
-        made = outcome.described_release("hdmm", self.workload, curator.ledger, self.schema)
-        made.save(self.files.release)
-        return made
+        result = outcome.described_release("hdmm", self.workload, curator.ledger, self.schema)
+        result.save(self.files.release)
+        return result
 
     def report(self, release: Release) -> Path:
         """Write the page about the release."""

@@ -6,7 +6,7 @@ from juncture.engine.compiled.elementwise import U, inner
 
 
 @inner()
-def count_cells(codes, cliques, places, strides, tables):
+def count_cells(codes, cliques, positions, strides, tables):
     """Count every clique into its own stretch of `tables`.
 
     A row of `cliques` is: where its attributes begin in `places` and `strides`, how many they are,
@@ -19,7 +19,7 @@ def count_cells(codes, cliques, places, strides, tables):
         first, n_axes, start, n_cells = cliques[c, 0], cliques[c, 1], cliques[c, 2], cliques[c, 3]
         one, two, done = U(start), U(start + n_cells), 0
         if n_axes == 2:
-            a, b = codes[places[first]], codes[places[first + 1]]
+            a, b = codes[positions[first]], codes[positions[first + 1]]
             step = U(strides[first])
             for i in range(U(half)):
                 j = i + U(half)
@@ -29,7 +29,7 @@ def count_cells(codes, cliques, places, strides, tables):
         for record in range(done, n):
             cell = one
             for axis in range(first, first + n_axes):
-                cell += U(codes[places[axis], record]) * U(strides[axis])
+                cell += U(codes[positions[axis], record]) * U(strides[axis])
             tables[cell] += 1
         for k in range(U(n_cells)):
             tables[one + k] += tables[two + k]

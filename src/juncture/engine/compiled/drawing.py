@@ -6,7 +6,7 @@ from juncture.engine.compiled.elementwise import FAST, U, flushed_exp, inner
 
 
 @inner(fastmath=FAST)
-def weigh_round(answers, before, slope, work, found, eta, n_before, weight):
+def weigh_round(answers, before, slope, work, result, eta, n_before, weight):
     """Add a round's probabilities of queries, less those of complements, to `slope`.
 
     The exponents of queries are eta times (n_before times answers, less before), those of
@@ -27,5 +27,5 @@ def weigh_round(answers, before, slope, work, found, eta, n_before, weight):
     share = weight / whole
     for i in range(U(n)):
         slope[i] += share * work[i]
-    found[0] = peak
-    found[1] = whole
+    result[0] = peak
+    result[1] = whole

@@ -125,18 +125,28 @@ def apportion(
     )  # fmt: skip
 
 
-def count_bytes(codes, n_columns, n, cliques, n_cliques, places, strides, n_places, tables, size):
+def count_bytes(
+    codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size
+):
     _count_cells(
-        carray(codes, (n_columns, n)), carray(cliques, (n_cliques, 4)), carray(places, n_places),
-        carray(strides, n_places), carray(tables, size),
-    )  # fmt: skip
+        carray(codes, (n_columns, n)),
+        carray(cliques, (n_cliques, 4)),
+        carray(positions, n_positions),
+        carray(strides, n_positions),
+        carray(tables, size),
+    )
 
 
-def count_wide(codes, n_columns, n, cliques, n_cliques, places, strides, n_places, tables, size):
+def count_wide(
+    codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size
+):
     _count_cells(
-        carray(codes, (n_columns, n)), carray(cliques, (n_cliques, 4)), carray(places, n_places),
-        carray(strides, n_places), carray(tables, size),
-    )  # fmt: skip
+        carray(codes, (n_columns, n)),
+        carray(cliques, (n_cliques, 4)),
+        carray(positions, n_positions),
+        carray(strides, n_positions),
+        carray(tables, size),
+    )
 
 
 def hand_out(
@@ -150,14 +160,14 @@ def hand_out(
     )  # fmt: skip
 
 
-def weigh_round(answers, before, slope, work, found, eta, n_before, weight, n):
+def weigh_round(answers, before, slope, work, result, eta, n_before, weight, n):
     _weigh_round(
-        carray(answers, n), carray(before, n), carray(slope, n), carray(work, n), carray(found, 2),
+        carray(answers, n), carray(before, n), carray(slope, n), carray(work, n), carray(result, 2),
         eta, n_before, weight,
     )  # fmt: skip
 
 
-_DOORS = (
+_ENTRY_POINTS = (
     run, maximise, mix, descend, dot, quadratic, quadratic_value,
     make_aliases, draw, count_rows, apportion, hand_out, count_bytes, count_wide,
     weigh_round,
@@ -170,13 +180,13 @@ def compile_all(signatures: Mapping[str, str]) -> bytes:
     A signature is a letter for the result, then one for each argument: see `_TYPES`.
     """
     whole = llvm.parse_assembly("")
-    for door in _DOORS:
-        result, *arguments = (_TYPES[letter] for letter in signatures[door.__name__])
-        compiled = cfunc(result(*arguments), error_model="numpy")(door)
-        part = llvm.parse_assembly(compiled.inspect_llvm())
-        part.get_function(compiled.native_name).name = PREFIX + door.__name__
-        whole.link_in(part)
-    whole.link_in(llvm.parse_assembly(_dead_ends(_foreign_names(whole))))
+    for entry_point in _ENTRY_POINTS:
+        result, *arguments = (_TYPES[letter] for letter in signatures[entry_point.__name__])
+        compiled = cfunc(result(*arguments), error_model="numpy")(entry_point)
+        module = llvm.parse_assembly(compiled.inspect_llvm())
+        module.get_function(compiled.native_name).name = PREFIX + entry_point.__name__
+        whole.link_in(module)
+    whole.link_in(llvm.parse_assembly(_abort_stubs(_external_names(whole))))
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(),
         opt=3, reloc="pic", codemodel="jitdefault", jit=True,
@@ -184,13 +194,13 @@ def compile_all(signatures: Mapping[str, str]) -> bytes:
     return bytes(machine.emit_object(whole))
 
 
-def _foreign_names(module: llvm.ModuleRef) -> list[str]:
+def _external_names(module: llvm.ModuleRef) -> list[str]:
     """The functions that the module calls and that neither it nor Python itself has."""
     declared = (function.name for function in module.functions if function.is_declaration)
     return [name for name in declared if not name.startswith(("llvm.", "Py"))]
 
 
-def _dead_ends(names: list[str]) -> str:
+def _abort_stubs(names: list[str]) -> str:
     """Definitions for what the compiler would call if a routine raised, which none does."""
     unexpected = [n for n in names if not n.startswith(("numba_", "NRT_")) or "alloc" in n]
     if unexpected:

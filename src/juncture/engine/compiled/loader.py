@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 _FOLDER = Path(__file__).parent
 _CHECKSUM_BYTES = 32
-_LOADING = threading.Lock()
+_LOCK = threading.Lock()
 _LOG = logging.getLogger(__name__)
-_MOST_KEPT = 8
+_MAX_KEPT = 8
 
 # A letter for the result, then one for each argument: v nothing, d double, q 64-bit integer,
 # u the same without a sign; capitals are addresses of arrays of these, I one of 32-bit integers,
@@ -85,69 +85,69 @@ def pointer(array: NDArray[Any]) -> Cell | None:
 @cache
 def routine(name: str) -> Callable[..., Any]:
     """A compiled routine. It lets other threads of Python run while it works."""
-    with _LOADING:
-        engine = _engine()
+    with _LOCK:
+        engine = _load_engine()
     result, *arguments = (_C_TYPES[letter] for letter in SIGNATURES[name])
     return ctypes.CFUNCTYPE(result, *arguments)(engine.get_function_address(f"juncture_{name}"))
 
 
 @cache
-def _engine() -> llvm.ExecutionEngine:
+def _load_engine() -> llvm.ExecutionEngine:
     """The loaded machine code: one for the process, made under a lock and never let go."""
     with suppress(RuntimeError):  # recent versions initialise themselves and say so
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(object_file()))
+    engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(load_object_file()))
     engine.finalize_object()
     return engine
 
 
-def object_file() -> bytes:
+def load_object_file() -> bytes:
     """The object file of all routines: the kept one, or one made and kept now."""
-    name = f"juncture-{key()}.o"
-    for folder in folders():
+    name = f"juncture-{cache_key()}.o"
+    for folder in cache_folders():
         kept = _read(folder / name)
         if kept:
             return kept
     from juncture.engine.compiled.entry_points import compile_all  # noqa: PLC0415  (imports the compiler)
 
     _LOG.info("compiling Juncture's routines, once for this version and processor")
-    made = compile_all(SIGNATURES)
-    for folder in folders():
-        if _write(folder / name, made):
+    code = compile_all(SIGNATURES)
+    for folder in cache_folders():
+        if _write(folder / name, code):
             _prune(folder)
             break
-    return made
+    return code
 
 
 def _prune(folder: Path) -> None:
     """Let go of the oldest files: each version of the sources leaves one."""
     with suppress(OSError):
         kept = sorted(folder.glob("juncture-*.o"), key=lambda p: p.stat().st_mtime, reverse=True)
-        for old in kept[_MOST_KEPT:]:
+        for old in kept[_MAX_KEPT:]:
             old.unlink()
 
 
-def key() -> str:
+def cache_key() -> str:
     """Everything that the machine code depends on, in short: sources, compiler, processor."""
-    parts = [path.read_bytes() for path in sorted(_FOLDER.glob("*.py"))]
+    sources = [path.read_bytes() for path in sorted(_FOLDER.glob("*.py"))]
     processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
     setting = f"{llvmlite.__version__} {llvm.get_default_triple()} {processor} {sys.version}"
-    return hashlib.sha256(b"\0".join([*parts, setting.encode()])).hexdigest()[:24]
+    return hashlib.sha256(b"\0".join([*sources, setting.encode()])).hexdigest()[:24]
 
 
-def folders() -> Iterable[Path]:
+def cache_folders() -> Iterable[Path]:
     """Where machine code may be kept, in order of preference."""
     chosen = os.environ.get("JUNCTURE_CACHE")
     if chosen:
         return (Path(chosen),)
-    found = [_FOLDER / "__pycache__"]
+    paths = [_FOLDER / "__pycache__"]
     with suppress(RuntimeError):  # a user without a home
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        found.append(home / "juncture")
-    return found
+        paths.append(home / "juncture")
+    return paths
 
 
 def _read(path: Path) -> bytes | None:

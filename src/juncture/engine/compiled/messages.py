@@ -114,8 +114,8 @@ def _contract_logarithms(state, left, right, result, nest):
         logs[i] -= peak
     exponentiate(logs, work, start, start + size, 0.0)
     state.logged[result] = True
-    given = state.shifts[left] * state.slots[left, 0] + state.shifts[right] * state.slots[right, 0]
-    return peak - given
+    shift = state.shifts[left] * state.slots[left, 0] + state.shifts[right] * state.slots[right, 0]
+    return peak - shift
 
 
 @inner()
@@ -128,7 +128,7 @@ def copy_nest(loops, first, n_loops, swapped, nest):
 
 
 @inner()
-def part_nest(nest, outer, summed):
+def split_nest(nest, outer, summed):
     """Part loops into those of the result and the summed ones; returns how many are which.
 
     There is at least one summed loop, perhaps of extent 1.
@@ -158,10 +158,10 @@ def _is_positive(state, slot, at):
 
 
 @inner()
-def _has_lost(state, left, right, result, nest):
+def _has_underflowed(state, left, right, result, nest):
     """Whether a small entry of the product may lack terms, that is, is not a true zero."""
     outer, summed = carray(stack_cells(), (MAX_LOOPS, 4)), carray(stack_cells(), (MAX_LOOPS, 4))
-    n_outer, n_summed = part_nest(nest, outer, summed)
+    n_outer, n_summed = split_nest(nest, outer, summed)
     count, ticks = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), MAX_LOOPS)
     at, here = carray(stack_cells(), 3), carray(stack_cells(), 3)
     clear(count)
@@ -183,11 +183,11 @@ def _has_lost(state, left, right, result, nest):
 
 
 @inner()
-def _settle_small(state, left, right, result, first, n_loops, swapped):
+def _recompute_small(state, left, right, result, first, n_loops, swapped):
     """Compute a product with small entries again if it has lost anything; else the scale is 1."""
     nest = carray(stack_cells(), (n_loops, 4))
     copy_nest(state.loops, first, n_loops, swapped, nest)
-    if not _has_lost(state, left, right, result, nest):
+    if not _has_underflowed(state, left, right, result, nest):
         return DONE, 0.0
     if len(state.logs) == 0:
         return NEEDS_LOGARITHMS, 0.0
@@ -196,7 +196,7 @@ def _settle_small(state, left, right, result, first, n_loops, swapped):
 
 
 @inner()
-def _settle(state, left, right, result, first, n_loops, swapped):
+def _rescale_product(state, left, right, result, first, n_loops, swapped):
     """Scale a fresh product, after computing it again if it has lost anything.
 
     Returns the outcome and the logarithm of the scale.
@@ -205,7 +205,7 @@ def _settle(state, left, right, result, first, n_loops, swapped):
     low, high = extremes(state.work, start, size)
     state.logged[result] = False
     if low < TINY:
-        outcome, scale = _settle_small(state, left, right, result, first, n_loops, swapped)
+        outcome, scale = _recompute_small(state, left, right, result, first, n_loops, swapped)
         if outcome != DONE or state.logged[result]:
             state.scales[result] = math.exp(scale)
             return outcome, scale
@@ -231,7 +231,7 @@ def _prefetch_operands(state, operation):
 
 
 @inner()
-def _exponentiate_given(state, table):
+def _exponentiate_input(state, table):
     """Outcome and shift of turning the potentials of a given table into ordinary numbers."""
     start, stop = state.slots[table, 1], state.slots[table, 1] + state.slots[table, 2]
     shift = maximum(state.potentials, start, stop)
@@ -260,7 +260,7 @@ def _contract(state, left, right, result, first, n_loops, odometer):
             loops[j, 0], loops[j, 1], loops[j, 2], loops[j, 3],
         )  # fmt: skip
         more = advance(count, loops, first, n_loops - 2, at)
-    return _settle(state, left, right, result, first, n_loops, 0)
+    return _rescale_product(state, left, right, result, first, n_loops, 0)
 
 
 @inner()
@@ -290,7 +290,7 @@ def _absorb(state, operation, total, odometer):
             more = advance(count, loops, first, n_loops - 2, at)
     outcome = DONE
     if keep:
-        outcome, _ = _settle(state, left, top, collected, first, n_loops, 1)
+        outcome, _ = _rescale_product(state, left, top, collected, first, n_loops, 1)
     if mass < SMALLEST_MASS and outcome == DONE:
         outcome = _marginal_from_logarithms(state, left, right, top, first, n_loops, total)
     return outcome
@@ -352,7 +352,7 @@ def run(
         if prefetching and at + 1 < end:
             _prefetch_operands(state, operations[at + 1])
         if kind == EXPONENTIATE:
-            outcome, log_scales[at] = _exponentiate_given(state, operation[LEFT])
+            outcome, log_scales[at] = _exponentiate_input(state, operation[LEFT])
         elif kind == CONTRACT:
             outcome, log_scales[at] = _contract(
                 state, operation[LEFT], operation[RIGHT], operation[RESULT],

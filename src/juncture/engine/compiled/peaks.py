@@ -6,7 +6,7 @@ import numpy as np
 from numba import carray
 
 from juncture.engine.compiled.elementwise import advance, clear, inner, stack_cells
-from juncture.engine.compiled.messages import copy_nest, part_nest
+from juncture.engine.compiled.messages import copy_nest, split_nest
 from juncture.engine.compiled.opcodes import (
     CONTRACT,
     FIRST_LOOP,
@@ -51,12 +51,12 @@ def _operands(operation, slots, potentials, peaks, here):
 
 
 @inner()
-def _loops_of(operation, loops, outer, free):
+def _split_loops(operation, loops, outer, free):
     """The loops of the result and the free ones; returns how many are which."""
     n_loops = operation[N_LOOPS]
     nest = carray(stack_cells(), (n_loops, 4))
     copy_nest(loops, operation[FIRST_LOOP], n_loops, 0, nest)
-    return part_nest(nest, outer, free)
+    return split_nest(nest, outer, free)
 
 
 @inner()
@@ -64,7 +64,7 @@ def _find_peaks(operation, loops, slots, potentials, peaks):
     """Every entry of the result: the best sum of the operands over the free loops."""
     count, here = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3)
     outer, free = carray(stack_cells(), (MAX_LOOPS, 4)), carray(stack_cells(), (MAX_LOOPS, 4))
-    n_outer, n_free = _loops_of(operation, loops, outer, free)
+    n_outer, n_free = _split_loops(operation, loops, outer, free)
     p, q = _operands(operation, slots, potentials, peaks, here)
     clear(count)
     more = True
@@ -78,7 +78,7 @@ def _choose(operation, loops, slots, potentials, peaks, chosen):
     """Where the operands attain the entry of the result that has been chosen."""
     here = carray(stack_cells(), 3)
     outer, free = carray(stack_cells(), (MAX_LOOPS, 4)), carray(stack_cells(), (MAX_LOOPS, 4))
-    n_outer, n_free = _loops_of(operation, loops, outer, free)
+    n_outer, n_free = _split_loops(operation, loops, outer, free)
     p, q = _operands(operation, slots, potentials, peaks, here)
     offset = chosen[operation[RESULT]] - here[2]
     for row in range(n_outer):

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from juncture.engine import vector_ops as flat
-from juncture.fit.solvers.problem import Iterate, Point, Problem
+from juncture.fit.solvers.problem import Candidate, Iterate, Problem
 from juncture.tables.layout import Vector
 
 # Below this mass a cell's logarithm says nothing any more.
-LEAST_MASS = 1e-300
+MIN_MASS = 1e-300
 _RELATIVE_ROUNDING = 1e-12
 # A first step moves potentials by the inverse of this at most.
 _CAUTION = 0.1
@@ -44,14 +44,14 @@ class Accelerated:
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
         """The start, then the matched point at the end of every cycle."""
-        best = problem.point(potentials)
+        best = problem.evaluate(potentials)
         yield Iterate(best)
         length, curvature, share = float(self.first_cycle), first_curvature(problem, best), 0.1
         while True:
             last_call, improving, bound = problem.calls + length, True, -math.inf
-            while improving and problem.calls < last_call and not problem.exhausted:
+            while improving and problem.calls < last_call and not problem.is_exhausted:
                 cycle = Cycle(problem, best, curvature)
-                while problem.calls < last_call and not problem.exhausted and cycle.step():
+                while problem.calls < last_call and not problem.is_exhausted and cycle.step():
                     pass
                 matched, share = _match(problem, cycle, max(share, 0.1), self.matching_steps)
                 improving = matched.loss < best.loss * (1.0 - _RELATIVE_ROUNDING)
@@ -65,7 +65,7 @@ class Accelerated:
 class Cycle:
     """One run of the accelerated scheme from a point."""
 
-    def __init__(self, problem: Problem, start: Point, curvature: float) -> None:
+    def __init__(self, problem: Problem, start: Candidate, curvature: float) -> None:
         self.problem = problem
         self.start = start
         self.log_partition, self.loss = start.log_partition, start.loss
@@ -77,17 +77,17 @@ class Cycle:
         self._next = tuple(np.empty_like(start.marginals) for _ in range(3))
         self._middle, self._slope = (np.empty_like(start.marginals) for _ in range(2))
 
-    def step(self, most: float = math.inf) -> bool:
+    def step(self, max_length: float = math.inf) -> bool:
         """One accepted step, no longer than `most`.
 
         False when nothing is left to go, none is found or the average no longer improves.
         """
-        if most <= 0.0:
+        if max_length <= 0.0:
             return False
         problem, middle, slope = self.problem, self._middle, self._slope
         potentials, own, average = self._next
         for _ in range(_MAX_TRIES):
-            length = min(most, _step_length(self.curvature, self.weight))
+            length = min(max_length, _step_length(self.curvature, self.weight))
             share = length / (self.weight + length)
             flat.mix(self.average, self.own, share, middle)
             value, _ = problem.loss.value_and_gradient(middle, slope)
@@ -102,7 +102,7 @@ class Cycle:
             if excess <= divergence / (self.weight + length) + rounding:
                 break
             self.curvature *= 2.0
-            if problem.exhausted:
+            if problem.is_exhausted:
                 return False
         else:  # what is left to gain is smaller than what rounding hides
             return False
@@ -126,11 +126,11 @@ class Cycle:
             return -math.inf
         with np.errstate(invalid="ignore"):
             slope = (self.start.potentials - self.potentials) / self.weight
-        lowest = self.problem.lowest(slope, self.start.potentials)
+        lowest = self.problem.minimise_linear(slope, self.start.potentials)
         return self.intercept / self.weight + lowest
 
 
-def first_curvature(problem: Problem, start: Point) -> float:
+def first_curvature(problem: Problem, start: Candidate) -> float:
     """Such that the first step moves no potential far: right for every unit of the loss."""
     _, slope = problem.loss.value_and_gradient(start.marginals)
     return max(_CAUTION * float(np.abs(slope).max(initial=0.0)), 1e-3 / problem.total)
@@ -140,15 +140,15 @@ def _step_length(curvature: float, weight: float) -> float:
     return (1.0 + math.sqrt(1.0 + 4.0 * curvature * weight)) / (2.0 * curvature)
 
 
-def _match(problem: Problem, cycle: Cycle, share: float, steps: int) -> tuple[Point, float]:
+def _match(problem: Problem, cycle: Cycle, share: float, steps: int) -> tuple[Candidate, float]:
     """Move the potentials towards those of the averaged marginals while the loss falls."""
-    goal = np.log(np.maximum(cycle.average, LEAST_MASS))
+    goal = np.log(np.maximum(cycle.average, MIN_MASS))
     value = problem.loss.value(cycle.own)
-    first = best = Point(cycle.potentials, cycle.own, cycle.log_partition, value)
+    first = best = Candidate(cycle.potentials, cycle.own, cycle.log_partition, value)
     failures = 0
     for _ in range(steps):
-        lag = goal - np.log(np.maximum(best.marginals, LEAST_MASS))
-        tried = problem.point(best.potentials + share * lag)
+        lag = goal - np.log(np.maximum(best.marginals, MIN_MASS))
+        tried = problem.evaluate(best.potentials + share * lag)
         if tried.loss < best.loss:
             best, share = tried, share * 1.3
         else:

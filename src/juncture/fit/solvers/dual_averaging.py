@@ -31,14 +31,14 @@ class DualAveraging:
     constant: float | None = None
     geometry: Literal["record", "clique"] = "record"
     """Where the constant is taken: in L1 over records, or over the tables of maximal cliques."""
-    calls_between: int = 50
+    report_every: int = 50
     """How many oracle calls pass between two points that are yielded."""
     patience: int = 10
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
         """The start, then the point of the latest potentials, every so many calls."""
         constant = self.constant or self._constant(problem)
-        start = problem.point(potentials)
+        start = problem.evaluate(potentials)
         yield Iterate(start)
         own = start.marginals
         average, slopes = own, np.zeros_like(own)
@@ -51,8 +51,8 @@ class DualAveraging:
             latest = potentials - scale * slopes
             own, _ = problem.marginals(latest)
             average = (1.0 - share) * average + share * own
-            if step % self.calls_between == 0 or problem.exhausted:
-                yield Iterate(problem.point(latest))
+            if step % self.report_every == 0 or problem.is_exhausted:
+                yield Iterate(problem.evaluate(latest))
 
     def _constant(self, problem: Problem) -> float:
         if self.geometry == "record":
@@ -66,7 +66,7 @@ def clique_constant(loss: object, plan: Plan) -> float:
     A measurement of a part of a clique counts once for each cell that is summed into one of its.
     """
     heaviest: dict[int, float] = {}
-    for term in _squared(loss).terms:
+    for term in _require_squared(loss).terms:
         host = plan.hosts[plan.domain.canonical(term.clique)]
         inflation = plan.domain.size_of(plan.nodes[host].clique) / plan.domain.size_of(term.clique)
         weight = term.operator.largest_eigenvalue / float(term.stddev.min()) ** 2
@@ -76,11 +76,11 @@ def clique_constant(loss: object, plan: Plan) -> float:
 
 def record_constant(loss: object) -> float:
     """The most that one record can weigh in all measurements together, at most."""
-    return float(sum(term.heaviest_record for term in _squared(loss).terms))
+    return float(sum(term.heaviest_record for term in _require_squared(loss).terms))
 
 
-def _squared(loss: object) -> FitLoss:
-    if not isinstance(loss, FitLoss) or not loss.smooth:
+def _require_squared(loss: object) -> FitLoss:
+    if not isinstance(loss, FitLoss) or not loss.is_smooth:
         raise InvalidInput(
             "`constant` must be given for this loss, because it has no curvature that is known; "
             "got None. Use the default solver, or MirrorDescent for a loss with kinks."

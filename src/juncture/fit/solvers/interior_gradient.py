@@ -16,13 +16,13 @@ class InteriorGradient:
     """Steps that grow as the method goes; `constant` defaults to that of dual averaging."""
 
     constant: float | None = None
-    calls_between: int = 50
+    report_every: int = 50
     """How many oracle calls pass between two points that are yielded."""
     patience: int = 10
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
         """The start, then the point of the latest potentials, every so many calls."""
-        start = problem.point(potentials)
+        start = problem.evaluate(potentials)
         yield Iterate(start)
         curvature = problem.total**2 * (self.constant or record_constant(problem.loss))
         latest, own, average = potentials, start.marginals, start.marginals
@@ -36,6 +36,6 @@ class InteriorGradient:
             latest = latest - (share / weight * problem.total) * slope
             own, _ = problem.marginals(latest)
             average = (1.0 - share) * average + share * own
-            if problem.calls - shown >= self.calls_between or problem.exhausted:
+            if problem.calls - shown >= self.report_every or problem.is_exhausted:
                 shown = problem.calls
-                yield Iterate(problem.point(latest))
+                yield Iterate(problem.evaluate(latest))

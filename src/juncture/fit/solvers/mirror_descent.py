@@ -14,7 +14,7 @@ from typing import Literal
 
 from juncture.engine import vector_ops as flat
 from juncture.errors import InvalidInput
-from juncture.fit.solvers.problem import Iterate, Point, Problem
+from juncture.fit.solvers.problem import Candidate, Iterate, Problem
 from juncture.tables.layout import Vector
 
 _SMALLEST_STEP = 1e-30
@@ -28,7 +28,7 @@ class MirrorDescent:
     step_length: float | None = None
     """Of the first step, in units of potential per unit of gradient; by default one over the
     total, so that a gradient of one record's weight moves the potentials by little."""
-    calls_between: int = 50
+    report_every: int = 50
     """How many oracle calls pass between two points that are yielded."""
     patience: int = 10
 
@@ -41,37 +41,37 @@ class MirrorDescent:
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
         """The start, then the best point so far, every so many calls."""
-        current = best = problem.point(potentials)
+        current = best = problem.evaluate(potentials)
         yield Iterate(best)
         length = self.step_length or 1.0 / problem.total
         shown, steps = problem.calls, 0
         while True:
             steps += 1
             if self.rule == "search":
-                current, length = _searched(problem, current, length)
+                current, length = _line_search(problem, current, length)
             else:
                 shrink = math.sqrt(steps) if self.rule == "decreasing" else 1.0
-                current = problem.point(_moved(problem, current, length / shrink))
+                current = problem.evaluate(_take_step(problem, current, length / shrink))
             best = min(best, current, key=lambda point: point.loss)
-            if problem.calls - shown >= self.calls_between or problem.exhausted:
+            if problem.calls - shown >= self.report_every or problem.is_exhausted:
                 shown = problem.calls
                 yield Iterate(best)
 
 
-def _moved(problem: Problem, point: Point, length: float) -> Vector:
+def _take_step(problem: Problem, point: Candidate, length: float) -> Vector:
     _, slope = problem.loss.value_and_gradient(point.marginals)
     return point.potentials - length * slope
 
 
-def _searched(problem: Problem, point: Point, length: float) -> tuple[Point, float]:
+def _line_search(problem: Problem, point: Candidate, length: float) -> tuple[Candidate, float]:
     """The next point and the step to try after it."""
     _, slope = problem.loss.value_and_gradient(point.marginals)
     while length > _SMALLEST_STEP:
-        tried = problem.point(point.potentials - length * slope)
+        tried = problem.evaluate(point.potentials - length * slope)
         promised = float(flat.dot(slope, point.marginals - tried.marginals))
         if point.loss - tried.loss >= 0.5 * promised:
             return tried, 2.0 * length
         length *= 0.5
-        if problem.exhausted:
+        if problem.is_exhausted:
             break
     return point, length

@@ -13,7 +13,7 @@ from juncture.fit.loss import Loss
 from juncture.tables.layout import Vector
 
 
-class Point(NamedTuple):
+class Candidate(NamedTuple):
     """A model on the way: potentials with the marginals and the loss that are truly theirs."""
 
     potentials: Vector
@@ -25,29 +25,29 @@ class Point(NamedTuple):
 class Iterate(NamedTuple):
     """A point, and a lower bound of what any model can reach (minus infinity if unknown)."""
 
-    point: Point
+    candidate: Candidate
     bound: float = -math.inf
 
 
-class Calls:
+class CallCounter:
     """How many oracle calls were made, and how many may be."""
 
-    def __init__(self, allowed: int, watch: Callable[[int, int], None] | None = None) -> None:
-        self.made = 0
-        self.allowed = allowed
+    def __init__(self, max_calls: int, watch: Callable[[int, int], None] | None = None) -> None:
+        self.n_calls = 0
+        self.max_calls = max_calls
         self._watch = watch
 
     def count(self) -> None:
         """One more call; whoever watches is told."""
-        self.made += 1
+        self.n_calls += 1
         if self._watch is not None:
-            self._watch(self.made, self.allowed)
+            self._watch(self.n_calls, self.max_calls)
 
 
 class Problem:
     """An oracle, a loss and a total; counts the oracle calls."""
 
-    def __init__(self, oracle: Oracle, loss: Loss, total: float, calls: Calls) -> None:
+    def __init__(self, oracle: Oracle, loss: Loss, total: float, calls: CallCounter) -> None:
         self.oracle = oracle
         self.loss = loss
         self.total = total
@@ -60,12 +60,12 @@ class Problem:
     @property
     def calls(self) -> int:
         """The oracle calls so far."""
-        return self._calls.made
+        return self._calls.n_calls
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether the allowed oracle calls are used up."""
-        return self._calls.made >= self._calls.allowed
+        return self._calls.n_calls >= self._calls.max_calls
 
     def marginals(self, potentials: Vector, out: Vector | None = None) -> tuple[Vector, float]:
         """The marginals and the log-partition function of the potentials."""
@@ -73,12 +73,12 @@ class Problem:
         beliefs = self.oracle.marginals(potentials, self.total, out=out)
         return beliefs.marginals, beliefs.log_partition
 
-    def point(self, potentials: Vector) -> Point:
+    def evaluate(self, potentials: Vector) -> Candidate:
         """The potentials with what belongs to them."""
         marginals, log_partition = self.marginals(potentials)
-        return Point(potentials, marginals, log_partition, self.loss.value(marginals))
+        return Candidate(potentials, marginals, log_partition, self.loss.value(marginals))
 
-    def lowest(self, slope: Vector, excluded: Vector) -> float:
+    def minimise_linear(self, slope: Vector, excluded: Vector) -> float:
         """The least that a linear function of the marginals can be: at one record, all mass."""
         toward = np.where(np.isneginf(excluded), -np.inf, -slope)
         return -self.total * self.oracle.maximum(toward).score

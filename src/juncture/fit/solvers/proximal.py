@@ -20,7 +20,7 @@ import numpy as np
 from juncture.engine import vector_ops as flat
 from juncture.errors import InvalidInput
 from juncture.fit.loss import FitLoss
-from juncture.fit.solvers.problem import Iterate, Point, Problem
+from juncture.fit.solvers.problem import Candidate, Iterate, Problem
 from juncture.tables.layout import Vector
 
 # The residual, in standard deviations, within which a multiplier is at first not at its limit.
@@ -52,7 +52,7 @@ class Proximal:
         length = shortest = self.first_length or dual.unit_length()
         while True:
             dual.ascend(centre, length, self.inner_steps, self.memory)
-            centre, helpful = dual.best_point(centre, length)
+            centre, helpful = dual.backtrack(centre, length)
             bound = max(bound, dual.bound())
             yield Iterate(centre, bound)
             overshot = helpful < 0.1 * length and length > shortest / _BACK
@@ -69,7 +69,7 @@ class _Dual:
                 "Use Accelerated for a smooth one and MirrorDescent(rule='decreasing') else."
             )
         self.problem, self.loss = problem, problem.loss
-        self.start = problem.point(potentials)
+        self.start = problem.evaluate(potentials)
         self.squared = self.loss.squared
         self.goal = -self.loss.residuals(np.zeros_like(potentials))
         self.limit = np.where(self.squared, np.inf, _LIMIT)
@@ -81,16 +81,16 @@ class _Dual:
         """The step that moves potentials by about one."""
         return 1.0 / math.sqrt(sum(term.heaviest_record for term in self.loss.terms))
 
-    def ascend(self, centre: Point, length: float, steps: int, memory: int) -> None:
+    def ascend(self, centre: Candidate, length: float, steps: int, memory: int) -> None:
         """Better multipliers for the step from the centre."""
         from scipy.optimize import Bounds, minimize  # noqa: PLC0415  (slow to import)
 
         problem, mass = self.problem, self.problem.total / length
 
         def descent(multipliers: Vector) -> tuple[float, Vector]:
-            if problem.exhausted:
+            if problem.is_exhausted:
                 raise _Exhausted
-            moved = centre.potentials - length * self.loss.pull(multipliers)
+            moved = centre.potentials - length * self.loss.adjoint(multipliers)
             marginals, log_partition = problem.marginals(moved)
             value = self._cost(multipliers) + mass * (log_partition - centre.log_partition)
             slope = np.where(self.squared, multipliers, 0.0) - self.loss.residuals(marginals)
@@ -101,24 +101,24 @@ class _Dual:
             "maxiter": steps, "maxfun": 2 * steps, "maxcor": memory, "ftol": 1e-16, "gtol": 1e-10,
         }  # fmt: skip
         try:
-            found = minimize(
+            solution = minimize(
                 descent, self.multipliers, jac=True, method="L-BFGS-B",
                 bounds=Bounds(-self.limit, self.limit), options=options,
             )  # fmt: skip
-            self.multipliers = found.x
+            self.multipliers = solution.x
         except _Exhausted:
             pass
 
-    def best_point(self, centre: Point, length: float) -> tuple[Point, float]:
+    def backtrack(self, centre: Candidate, length: float) -> tuple[Candidate, float]:
         """The best point on the way that the multipliers lead from the centre, and how far it is.
 
         With inexact multipliers a long step may overshoot, where a part of it still helps.
         """
-        slope = self.loss.pull(self.multipliers)
+        slope = self.loss.adjoint(self.multipliers)
         for _ in range(_MAX_SHORTER):
-            if self.problem.exhausted:
+            if self.problem.is_exhausted:
                 break
-            reached = self.problem.point(centre.potentials - length * slope)
+            reached = self.problem.evaluate(centre.potentials - length * slope)
             if reached.loss < centre.loss:
                 return reached, length
             length *= _SHORTER
@@ -126,7 +126,9 @@ class _Dual:
 
     def bound(self) -> float:
         """The certificate of the multipliers."""
-        lowest = self.problem.lowest(self.loss.pull(self.multipliers), self.start.potentials)
+        lowest = self.problem.minimise_linear(
+            self.loss.adjoint(self.multipliers), self.start.potentials
+        )
         return lowest - self._cost(self.multipliers)
 
     def _cost(self, multipliers: Vector) -> float:

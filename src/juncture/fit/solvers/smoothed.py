@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from juncture.errors import InvalidInput
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.accelerated import Accelerated
-from juncture.fit.solvers.problem import Iterate, Point, Problem, Solver
+from juncture.fit.solvers.problem import Candidate, Iterate, Problem, Solver
 from juncture.tables.layout import Vector
 
 
@@ -40,20 +40,22 @@ class Smoothed:
                 "`loss` must be made of measurements to be rounded off; got another kind. "
                 "Use MirrorDescent(rule='decreasing') for it."
             )
-        best = problem.point(potentials)
+        best = problem.evaluate(potentials)
         yield Iterate(best)
         width = self.first_width
         while width >= self.last_width:
-            rounded = problem.with_loss(problem.loss.smoothed(width))
+            rounded = problem.with_loss(problem.loss.round_off(width))
             last = math.inf
-            for found in self.inner.iterates(rounded, best.potentials):
-                best = min(best, _with_true_loss(problem, found.point), key=lambda p: p.loss)
-                yield Iterate(best, found.bound)
-                if last - found.point.loss <= self.progress * width * abs(found.point.loss):
+            for iterate in self.inner.iterates(rounded, best.potentials):
+                best = min(best, _with_true_loss(problem, iterate.candidate), key=lambda p: p.loss)
+                yield Iterate(best, iterate.bound)
+                if last - iterate.candidate.loss <= self.progress * width * abs(
+                    iterate.candidate.loss
+                ):
                     break
-                last = found.point.loss
+                last = iterate.candidate.loss
             width *= self.shrinkage
 
 
-def _with_true_loss(problem: Problem, point: Point) -> Point:
+def _with_true_loss(problem: Problem, point: Candidate) -> Candidate:
     return point._replace(loss=problem.loss.value(point.marginals))

@@ -14,13 +14,13 @@ from juncture.errors import InvalidInput
 from juncture.tables.codebook import Special
 
 Value = Any
-Node = Any
+Expr = Any
 """A node of the parser's syntax tree."""
-Lookup = Callable[[Node], Value]
+Lookup = Callable[[Expr], Value]
 """What a column or an aggregate stands for at the point."""
 
 # More places than any number has, before the point and after it.
-_MOST_PLACES = 300
+_MAX_DIGITS = 300
 # From here on every number is whole.
 _WHOLE = 2.0**53
 _ARITHMETIC: dict[type[Any], Callable[[Any, Any], Any]] = {
@@ -41,7 +41,7 @@ _COMPARISONS: dict[type[Any], Callable[[Any, Any], bool]] = {
 }
 
 
-def evaluate(node: Node, lookup: Lookup) -> Value:
+def evaluate(node: Expr, lookup: Lookup) -> Value:
     """The value of an expression; None where it is missing or unknown.
 
     A value outside the domain is not missing, but nothing else is known of it.
@@ -50,12 +50,12 @@ def evaluate(node: Node, lookup: Lookup) -> Value:
     if node.args.get("negate"):  # as the parser writes NOT LIKE and its like
         plain = node.copy()
         plain.set("negate", None)
-        return _negated(evaluate(plain, lookup))
+        return _negate(evaluate(plain, lookup))
     if kind in _ARITHMETIC:
         return _arithmetic(node, lookup)
     if kind in _COMPARISONS:
         left, right = evaluate(node.left, lookup), evaluate(node.right, lookup)
-        return _compared(_COMPARISONS[kind], left, right, node)
+        return _compare(_COMPARISONS[kind], left, right, node)
     if kind not in _RULES:
         raise InvalidInput(
             f"`sql` must use expressions that are understood here; got {node.sql()}. "
@@ -64,18 +64,18 @@ def evaluate(node: Node, lookup: Lookup) -> Value:
     return _RULES[kind](node, lookup)
 
 
-def literal(node: Node) -> Value:
+def evaluate_constant(node: Expr) -> Value:
     """The value of a constant, or a clear error."""
-    return evaluate(node, _no_columns)
+    return evaluate(node, _reject_column)
 
 
-def _no_columns(node: Node) -> Value:
+def _reject_column(node: Expr) -> Value:
     raise InvalidInput(f"`sql` must have a constant here; got {node.sql()}. Write the value out.")
 
 
-def _arithmetic(node: Node, lookup: Lookup) -> Value:
+def _arithmetic(node: Expr, lookup: Lookup) -> Value:
     left, right = evaluate(node.left, lookup), evaluate(node.right, lookup)
-    if _unknown(left) or _unknown(right):
+    if _is_unknown(left) or _is_unknown(right):
         return None
     if not (_is_number(left) and _is_number(right)):
         raise InvalidInput(
@@ -87,10 +87,10 @@ def _arithmetic(node: Node, lookup: Lookup) -> Value:
     try:
         return _ARITHMETIC[type(node)](left, right)
     except (OverflowError, ValueError):
-        raise _too_large(node) from None
+        raise _overflow_error(node) from None
 
 
-def _too_large(node: Node) -> InvalidInput:
+def _overflow_error(node: Expr) -> InvalidInput:
     return InvalidInput(
         f"`sql` must calculate with numbers below 1e308; got larger ones in {node.sql()}. Divide "
         "before you multiply."
@@ -101,27 +101,27 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, int | float)
 
 
-def _unknown(value: Value) -> bool:
+def _is_unknown(value: Value) -> bool:
     return value is None or isinstance(value, Special)
 
 
-def _number(node: Node, lookup: Lookup) -> Value:
+def _evaluate_number(node: Expr, lookup: Lookup) -> Value:
     """The value of an expression that must be a number; None where it is unknown."""
     value = evaluate(node, lookup)
-    if not _unknown(value) and not _is_number(value):
+    if not _is_unknown(value) and not _is_number(value):
         raise InvalidInput(
             f"`sql` must calculate with numbers; got {value!r} in {node.sql()}. "
             "Compare texts with =, IN or LIKE instead."
         )
-    return None if _unknown(value) else value
+    return None if _is_unknown(value) else value
 
 
-def _negated(value: Value) -> Value:
+def _negate(value: Value) -> Value:
     return None if value is None else not value
 
 
-def _compared(compare: Callable[[Any, Any], bool], left: Value, right: Value, node: Node) -> Value:
-    if _unknown(left) or _unknown(right):
+def _compare(compare: Callable[[Any, Any], bool], left: Value, right: Value, node: Expr) -> Value:
+    if _is_unknown(left) or _is_unknown(right):
         return None
     if _is_number(left) != _is_number(right):
         raise InvalidInput(
@@ -131,53 +131,53 @@ def _compared(compare: Callable[[Any, Any], bool], left: Value, right: Value, no
     return compare(left, right)
 
 
-def _and(node: Node, lookup: Lookup) -> Value:
+def _and(node: Expr, lookup: Lookup) -> Value:
     sides = [evaluate(part, lookup) for part in node.flatten()]
     if any(side is not None and not side for side in sides):
         return False
     return None if None in sides else True
 
 
-def _or(node: Node, lookup: Lookup) -> Value:
+def _or(node: Expr, lookup: Lookup) -> Value:
     sides = [evaluate(part, lookup) for part in node.flatten()]
     if any(sides):
         return True
     return None if None in sides else False
 
 
-def _not(node: Node, lookup: Lookup) -> Value:
-    return _negated(evaluate(node.this, lookup))
+def _not(node: Expr, lookup: Lookup) -> Value:
+    return _negate(evaluate(node.this, lookup))
 
 
-def _between(node: Node, lookup: Lookup) -> Value:
+def _between(node: Expr, lookup: Lookup) -> Value:
     value, low, high = (evaluate(node.args[part], lookup) for part in ("this", "low", "high"))
-    above = _compared(operator.ge, value, low, node)
-    below = _compared(operator.le, value, high, node)
+    above = _compare(operator.ge, value, low, node)
+    below = _compare(operator.le, value, high, node)
     if above is False or below is False:
         return False
     return None if above is None or below is None else True
 
 
-def _in(node: Node, lookup: Lookup) -> Value:
+def _in(node: Expr, lookup: Lookup) -> Value:
     value = evaluate(node.this, lookup)
-    found = [_compared(operator.eq, value, evaluate(e, lookup), node) for e in node.expressions]
-    return True if True in found else (None if None in found else False)
+    matches = [_compare(operator.eq, value, evaluate(e, lookup), node) for e in node.expressions]
+    return True if True in matches else (None if None in matches else False)
 
 
-def _is(node: Node, lookup: Lookup) -> Value:
+def _is(node: Expr, lookup: Lookup) -> Value:
     return evaluate(node.left, lookup) is evaluate(node.right, lookup)
 
 
-def _like(node: Node, lookup: Lookup) -> Value:
+def _like(node: Expr, lookup: Lookup) -> Value:
     text, pattern = evaluate(node.left, lookup), evaluate(node.right, lookup)
-    if _unknown(text) or _unknown(pattern):
+    if _is_unknown(text) or _is_unknown(pattern):
         return None
     parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in str(pattern))
     flags = re.IGNORECASE if isinstance(node, exp.ILike) else re.NOFLAG
     return re.fullmatch("".join(parts), str(text), flags | re.DOTALL) is not None
 
 
-def _case(node: Node, lookup: Lookup) -> Value:
+def _case(node: Expr, lookup: Lookup) -> Value:
     subject = node.this
     for branch in node.args["ifs"]:
         condition = exp.EQ(this=subject, expression=branch.this) if subject else branch.this
@@ -187,63 +187,63 @@ def _case(node: Node, lookup: Lookup) -> Value:
     return None if default is None else evaluate(default, lookup)
 
 
-def _if(node: Node, lookup: Lookup) -> Value:
+def _if(node: Expr, lookup: Lookup) -> Value:
     chosen = "true" if evaluate(node.this, lookup) else "false"
     return evaluate(node.args[chosen], lookup) if node.args.get(chosen) else None
 
 
-def _coalesce(node: Node, lookup: Lookup) -> Value:
+def _coalesce(node: Expr, lookup: Lookup) -> Value:
     values = (evaluate(part, lookup) for part in (node.this, *node.expressions))
     return next((value for value in values if value is not None), None)
 
 
-def _nullif(node: Node, lookup: Lookup) -> Value:
+def _nullif(node: Expr, lookup: Lookup) -> Value:
     value, other = evaluate(node.this, lookup), evaluate(node.expression, lookup)
-    return None if _compared(operator.eq, value, other, node) else value
+    return None if _compare(operator.eq, value, other, node) else value
 
 
-def _round(node: Node, lookup: Lookup) -> Value:
-    value, digits = _number(node.this, lookup), node.args.get("decimals")
+def _round(node: Expr, lookup: Lookup) -> Value:
+    value, digits = _evaluate_number(node.this, lookup), node.args.get("decimals")
     if value is None:
         return None
-    asked = 0 if digits is None else _number(digits, lookup) or 0
-    unit = 10.0 ** int(max(-_MOST_PLACES, min(_MOST_PLACES, asked)))
+    n_digits = 0 if digits is None else _evaluate_number(digits, lookup) or 0
+    unit = 10.0 ** int(max(-_MAX_DIGITS, min(_MAX_DIGITS, n_digits)))
     shifted = abs(value) * unit
     if not shifted < _WHOLE:  # the number has no digits beyond these places
         return float(value)
     return math.copysign(math.floor(shifted + 0.5) / unit, value)
 
 
-def _cast(node: Node, lookup: Lookup) -> Value:
+def _cast(node: Expr, lookup: Lookup) -> Value:
     kind = node.args["to"]
     if kind.is_type(*exp.DataType.TEXT_TYPES):
         text = evaluate(node.this, lookup)
-        return None if _unknown(text) else str(text)
+        return None if _is_unknown(text) else str(text)
     if kind.is_type(*exp.DataType.INTEGER_TYPES, *exp.DataType.REAL_TYPES):
-        value = _number(node.this, lookup)
+        value = _evaluate_number(node.this, lookup)
         whole = kind.is_type(*exp.DataType.INTEGER_TYPES)
         if value is not None and not math.isfinite(value):
-            raise _too_large(node)
+            raise _overflow_error(node)
         return None if value is None else round(value) if whole else float(value)
     raise InvalidInput(
         f"`sql` must cast to an integer, a real number or a text; got {node.sql()}. Leave it out."
     )
 
 
-def _literal(node: Node, _lookup: Lookup) -> Value:
+def _literal(node: Expr, _lookup: Lookup) -> Value:
     text = str(node.this)
     if node.args.get("is_string"):
         return text
     return int(text) if re.fullmatch(r"\d{1,18}", text) else float(text)
 
 
-def _negative(node: Node, lookup: Lookup) -> Value:
-    value = _number(node.this, lookup)
+def _negative(node: Expr, lookup: Lookup) -> Value:
+    value = _evaluate_number(node.this, lookup)
     return None if value is None else -value
 
 
-def _absolute(node: Node, lookup: Lookup) -> Value:
-    value = _number(node.this, lookup)
+def _absolute(node: Expr, lookup: Lookup) -> Value:
+    value = _evaluate_number(node.this, lookup)
     return None if value is None else abs(value)
 
 

@@ -9,49 +9,49 @@ import sqlglot
 from sqlglot import exp
 
 from juncture.errors import InvalidInput
-from juncture.model.sql.scalar import Node, literal
+from juncture.model.sql.scalar import Expr, evaluate_constant
 from juncture.tables.codebook import Codebook
 
 # The table that columns are given which are aliases of outputs.
 ALIAS = "juncture_alias"
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg)
-_REFUSED = {
+_REFUSED_CLAUSES = {
     "joins": "Joins have no answer here: a model is one table.",
     "with_": "WITH has no answer here: write one SELECT.",
     "distinct": "DISTINCT has no answer here: a model has no records. GROUP BY the columns.",
 }
-_UNANSWERED: dict[type[Any], str] = {
+_REFUSED_NODES: dict[type[Any], str] = {
     exp.TableSample: "sample",
     exp.Window: "window function",
     exp.GroupingSets: "grouping sets",
     exp.Rollup: "rollup",
     exp.Cube: "cube",
 }
-_KNOWN = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
+_KNOWN_CLAUSES = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
 
 
-def parsed(sql: str) -> exp.Select:  # noqa: C901
+def parse(sql: str) -> exp.Select:  # noqa: C901
     """The syntax tree of one SELECT that can have an answer."""
     try:
-        found = [tree for tree in sqlglot.parse(sql, read="duckdb") if tree is not None]
+        trees = [tree for tree in sqlglot.parse(sql, read="duckdb") if tree is not None]
     except (sqlglot.errors.SqlglotError, ValueError) as error:
         reason = (str(error).splitlines() or ["it cannot be read"])[0].rstrip(".")
         raise InvalidInput(f"`sql` must be one SELECT; got an error: {reason}. Check it.") from None
-    if len(found) != 1:
-        number = f"{len(found)} statements" if found else "nothing"
+    if len(trees) != 1:
+        number = f"{len(trees)} statements" if trees else "nothing"
         raise InvalidInput(f"`sql` must be one SELECT; got {number}. Ask one question at a time.")
-    (tree,) = found
+    (tree,) = trees
     if not isinstance(tree, exp.Select):
         raise InvalidInput(
             "`sql` must be one SELECT; got another kind of statement. A model only answers."
         )
-    for part, value in tree.args.items():
-        if value and part not in _KNOWN:
-            reason = _REFUSED.get(part, "Leave that out.")
-            raise InvalidInput(f"`sql` must be about one table of counts; got {part}. {reason}")
-    for kind, words in _UNANSWERED.items():
+    for clause, value in tree.args.items():
+        if value and clause not in _KNOWN_CLAUSES:
+            reason = _REFUSED_CLAUSES.get(clause, "Leave that out.")
+            raise InvalidInput(f"`sql` must be about one table of counts; got {clause}. {reason}")
+    for kind, label in _REFUSED_NODES.items():
         if tree.find(kind):
-            raise InvalidInput(f"`sql` must have no {words}; got one. Leave it out.")
+            raise InvalidInput(f"`sql` must have no {label}; got one. Leave it out.")
     if any(query is not tree for query in tree.find_all(exp.Query)):
         raise InvalidInput(
             "`sql` must have no subquery; got one. Ask for its answer first, in a query of its own."
@@ -64,13 +64,13 @@ def parsed(sql: str) -> exp.Select:  # noqa: C901
     return tree
 
 
-def listed(tree: exp.Select, part: str) -> list[Any]:
+def clause_expressions(tree: exp.Select, clause: str) -> list[Any]:
     """The expressions of a clause; none where it is absent."""
-    node = tree.args.get(part)
+    node = tree.args.get(clause)
     return list(node.expressions) if node else []
 
 
-def conjuncts(node: Node) -> list[Node]:
+def conjuncts(node: Expr) -> list[Expr]:
     """The conditions that AND joins."""
     plain = node.unnest()
     return (
@@ -78,7 +78,7 @@ def conjuncts(node: Node) -> list[Node]:
     )
 
 
-def factors(aggregate: Node) -> Iterator[Node]:
+def factors(aggregate: Expr) -> Iterator[Expr]:
     """The expressions whose product an aggregate adds up; none for COUNT(*)."""
     inner = aggregate.this
     if isinstance(inner, exp.Distinct):
@@ -92,7 +92,7 @@ def factors(aggregate: Node) -> Iterator[Node]:
         )
     if inner is None or isinstance(inner, exp.Star):
         return
-    refuse_aggregates(inner, "an aggregate", "arithmetic around it")
+    reject_aggregates(inner, "an aggregate", "arithmetic around it")
     waiting = [inner]
     while waiting:
         node = waiting.pop().unnest()
@@ -102,29 +102,29 @@ def factors(aggregate: Node) -> Iterator[Node]:
             yield node
 
 
-def refuse_aggregates(node: Node, place: str, better: str) -> None:
+def reject_aggregates(node: Expr, clause: str, better: str) -> None:
     """Counts, sums and averages have their places."""
     if node.find(*AGGREGATES):
         raise InvalidInput(
-            f"`sql` must have no aggregates in {place}; got {node.sql()}. Use {better}."
+            f"`sql` must have no aggregates in {clause}; got {node.sql()}. Use {better}."
         )
 
 
-def constants_in(predicate: Node) -> Iterator[float]:
+def constants_in(predicate: Expr) -> Iterator[float]:
     """The numbers that a comparison holds a column against."""
     for side in predicate.iter_expressions():
         if not side.find(exp.Column, exp.Query):
-            value = literal(side)
+            value = evaluate_constant(side)
             if isinstance(value, int | float):
                 yield float(value)
 
 
-def columns_in(node: Node) -> Iterator[Node]:
+def columns_in(node: Expr) -> Iterator[Expr]:
     """The columns below a node."""
     yield from node.find_all(exp.Column)
 
 
-def filters(tree: Node) -> Iterator[Node]:
+def filters(tree: Expr) -> Iterator[Expr]:
     """The conditions of FILTER, and those inside expressions that are added up."""
     for node in tree.find_all(exp.Filter):
         yield node.expression.this
@@ -132,17 +132,17 @@ def filters(tree: Node) -> Iterator[Node]:
         yield from (part for part in node.find_all(exp.Predicate))
 
 
-def check_values(node: Node, codebook: Codebook) -> None:
+def check_values(node: Expr, codebook: Codebook) -> None:
     """A value that no code stands for is a slip, not an empty answer."""
     if isinstance(node, exp.EQ | exp.NEQ | exp.In) and isinstance(node.this, exp.Column):
         others = node.expressions if isinstance(node, exp.In) else [node.expression]
         for other in others:
             known = node.this.table != ALIAS
             if known and isinstance(other, exp.Literal | exp.Boolean | exp.Neg):
-                codebook[node.this.name].equal(literal(other))
+                codebook[node.this.name].match_exact(evaluate_constant(other))
 
 
-def title(output: Node) -> str:
+def title(output: Expr) -> str:
     """What a column of the answer is called: its alias, its attribute, or how it was written."""
     if isinstance(output, exp.Alias | exp.Column):
         return str(output.alias_or_name)

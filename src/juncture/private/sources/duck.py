@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from juncture.errors import InvalidInput, UnreadableFile
 from juncture.private.sources.encoding import MISSING, OUTSIDE, DuckDialect, code_expressions
-from juncture.private.sources.shared_counts import counted
-from juncture.private.sources.source import Memory
+from juncture.private.sources.shared_counts import count_cliques
+from juncture.private.sources.source import CodedTable
 from juncture.private.sources.validation import refuse_absent, refuse_errors
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
@@ -76,7 +76,7 @@ class DuckDB:
             self._relation = exact_relation(table, memory_limit=memory_limit, spill=spill)
             self._encode(self._relation)
         except duckdb.Error as error:
-            raise UnreadableFile(without_values(error)) from None
+            raise UnreadableFile(redact_error(error)) from None
         self._refuse_errors()
 
     @property
@@ -96,17 +96,17 @@ class DuckDB:
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""
-        return counted(self.domain, cliques, self._exact_table)
+        return count_cliques(self.domain, cliques, self._exact_table)
 
-    def exact_codes(self) -> Memory:
+    def exact_codes(self) -> CodedTable:
         """All codes, brought into memory: for tables that fit."""
         listed = ", ".join(
-            f"CAST({_DIALECT.name(name)} AS INTEGER) + ({MISSING}) AS c{place}"
-            for place, name in enumerate(self.domain)
+            f"CAST({_DIALECT.quote_name(name)} AS INTEGER) + ({MISSING}) AS c{index}"
+            for index, name in enumerate(self.domain)
         )
-        found = self._exact_answers(f"SELECT {listed} FROM {self._name}")
-        columns = {name: found[f"c{place}"] for place, name in enumerate(self.domain)}
-        return Memory(self.domain, columns, is_public=self.is_public)
+        result = self._exact_answers(f"SELECT {listed} FROM {self._name}")
+        columns = {name: result[f"c{place}"] for place, name in enumerate(self.domain)}
+        return CodedTable(self.domain, columns, is_public=self.is_public)
 
     def _encode(self, relation: duckdb.DuckDBPyRelation) -> None:
         """Make the temporary table; codes are shifted so that errors fit unsigned types too."""
@@ -114,7 +114,8 @@ class DuckDB:
         refuse_absent(self.schema, list(columns))
         integers = {name for name, kind in columns.items() if kind in _INTEGERS}
         listed = ", ".join(
-            f"CAST({code} - ({MISSING}) AS {_kind(self.domain[name])}) AS {_DIALECT.name(name)}"
+            f"CAST({code} - ({MISSING}) AS {_code_type(self.domain[name])}) AS "
+            f"{_DIALECT.quote_name(name)}"
             for name, code in code_expressions(self.schema, _DIALECT, integers).items()
         )
         sql = f"CREATE TEMP TABLE {self._name} AS SELECT {listed} FROM juncture_table"
@@ -126,13 +127,13 @@ class DuckDB:
         Errors are the smallest of the shifted codes, and the engine knows the smallest by heart.
         """
         names = list(self.domain)
-        smallest = ", ".join(f"MIN({_DIALECT.name(n)}) AS c{i}" for i, n in enumerate(names))
-        found = self._exact_answers(f"SELECT {smallest} FROM {self._name}")
-        suspects = [n for i, n in enumerate(names) if not np.ma.getmaskarray(found[f"c{i}"])[0]]
-        suspects = [n for n in suspects if found[f"c{names.index(n)}"][0] < -MISSING]
+        smallest = ", ".join(f"MIN({_DIALECT.quote_name(n)}) AS c{i}" for i, n in enumerate(names))
+        minima = self._exact_answers(f"SELECT {smallest} FROM {self._name}")
+        suspects = [n for i, n in enumerate(names) if not np.ma.getmaskarray(minima[f"c{i}"])[0]]
+        suspects = [n for n in suspects if minima[f"c{names.index(n)}"][0] < -MISSING]
         errors = dict.fromkeys(names, (0, 0))
         for name in suspects:
-            column = _DIALECT.name(name)
+            column = _DIALECT.quote_name(name)
             counts = ", ".join(
                 f"COUNT(*) FILTER ({column} = {error - MISSING}) AS {alias}"
                 for error, alias in ((OUTSIDE, "o"), (MISSING, "m"))
@@ -141,16 +142,16 @@ class DuckDB:
             errors[name] = (int(answer["o"][0]), int(answer["m"][0]))
         refuse_errors(self.domain, errors)
 
-    def _exact_table(self, part: Domain) -> Factor:
+    def _exact_table(self, subdomain: Domain) -> Factor:
         """The counts of one clique: only occupied cells come out of the engine."""
-        names = [_DIALECT.name(name) for name in part]
+        names = [_DIALECT.quote_name(name) for name in subdomain]
         groups = f" GROUP BY {', '.join(names)}" if names else ""
         listed = ", ".join([*(f"{n} AS c{i}" for i, n in enumerate(names)), "COUNT(*) AS n"])
-        found = self._exact_answers(f"SELECT {listed} FROM {self._name}{groups}")
-        table = np.zeros(part.shape)
-        cells = tuple(found[f"c{i}"].astype(np.int64) + MISSING for i in range(len(names)))
-        table[cells] = found["n"] if part else found["n"][0]
-        return Factor(part, table)
+        result = self._exact_answers(f"SELECT {listed} FROM {self._name}{groups}")
+        table = np.zeros(subdomain.shape)
+        cells = tuple(result[f"c{i}"].astype(np.int64) + MISSING for i in range(len(names)))
+        table[cells] = result["n"] if subdomain else result["n"][0]
+        return Factor(subdomain, table)
 
     def _exact_answers(self, sql: str) -> dict[str, NDArray[Any]]:
         with self._lock:  # a connection serves one question at a time
@@ -161,7 +162,7 @@ class DuckDB:
         return dict(answer.fetchnumpy())
 
 
-def without_values(error: duckdb.Error) -> str:
+def redact_error(error: duckdb.Error) -> str:
     """What an engine's error says, without the values of the table that it may quote."""
     line = re.search(r"on Line: (\d+)", str(error))
     where = f" in line {line[1]}" if line else ""
@@ -172,7 +173,7 @@ def without_values(error: duckdb.Error) -> str:
     )
 
 
-def _kind(size: int) -> str:
+def _code_type(size: int) -> str:
     """A type for shifted codes."""
     return "UTINYINT" if size <= 250 else "USMALLINT" if size <= 65_000 else "UINTEGER"
 
@@ -190,27 +191,30 @@ def exact_relation(
     connection = duckdb.connect(config={"memory_limit": memory_limit, "temp_directory": spill})
     connection.execute(f"SET perfect_ht_threshold = {_ARRAY_BITS}")
     if not isinstance(table, str | Path):
-        return connection.from_arrow(_arrow(table))
-    files = _files(Path(table))
-    listed = "[" + ", ".join(_DIALECT.text(_literally(file)) for file in files) + "]"
+        return connection.from_arrow(_to_arrow(table))
+    files = _list_files(Path(table))
+    listed = "[" + ", ".join(_DIALECT.quote_text(_escape_glob(file)) for file in files) + "]"
     suffix = files[0].suffix.lower()
-    options = {"delimiter": _delimiter(files[0]) if suffix == ".csv" else "", "text": not typed}
+    options = {
+        "delimiter": _detect_delimiter(files[0]) if suffix == ".csv" else "",
+        "text": not typed,
+    }
     return connection.sql(f"SELECT * FROM {_READERS[suffix].format(files=listed, **options)}")
 
 
-def _literally(file: Path) -> str:
+def _escape_glob(file: Path) -> str:
     """A path of which DuckDB takes no character for a pattern."""
     return re.sub(r"([\[*?])", r"[\1]", str(file))
 
 
-def _delimiter(file: Path) -> str:
+def _detect_delimiter(file: Path) -> str:
     """What divides the names in the first line: to guess from rows goes wrong on bad ones."""
     with file.open("rb") as content:
         head = content.readline(1 << 20).decode("utf-8", errors="replace")
     return max(",;\t|", key=head.count)
 
 
-def _arrow(table: ArrowTable) -> pa.Table:
+def _to_arrow(table: ArrowTable) -> pa.Table:
     if not hasattr(table, "__arrow_c_stream__"):
         raise InvalidInput(
             f"`table` must be a file, a DuckDB relation or an Arrow table; got "
@@ -224,20 +228,20 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _files(path: Path) -> list[Path]:
+def _list_files(path: Path) -> list[Path]:
     """A file itself, or all files of a folder, of one kind that can be read."""
-    found = [path]
+    files = [path]
     if path.is_dir():
         inside = sorted(p for p in path.rglob("*") if p.is_file())
-        found = [p for p in inside if not _is_hidden(p.relative_to(path))]
-    if not found or not all(p.exists() for p in found):
+        files = [p for p in inside if not _is_hidden(p.relative_to(path))]
+    if not files or not all(p.exists() for p in files):
         raise UnreadableFile(
             f"`table` must be an existing file or a folder with files; got {path}. Check the name."
         )
-    kinds = {p.suffix.lower() for p in found}
+    kinds = {p.suffix.lower() for p in files}
     if len(kinds) != 1 or not kinds.issubset(_READERS):
         raise UnreadableFile(
             f"`table` must be {' or '.join(_READERS)} files of one kind; got "
             f"{', '.join(sorted(kinds))} at {path}. Convert them, or give a DuckDB relation."
         )
-    return found
+    return files

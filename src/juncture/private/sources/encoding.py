@@ -28,16 +28,16 @@ OUTSIDE, MISSING = -1, -2
 class Dialect(Protocol):
     """What engines write differently."""
 
-    def name(self, name: str) -> str:
+    def quote_name(self, name: str) -> str:
         """A column's name, quoted."""
 
-    def text(self, text: str) -> str:
+    def quote_text(self, text: str) -> str:
         """A text, quoted."""
 
-    def as_text(self, expression: str) -> str:
+    def cast_to_text(self, expression: str) -> str:
         """The expression as a text."""
 
-    def position(self, expression: str, values: Sequence[str]) -> str:
+    def index_of(self, expression: str, values: Sequence[str]) -> str:
         """The place of a text among others, from 0; NULL where it is none of them."""
 
     def days_since(self, day: dt.date, expression: str) -> str:
@@ -47,23 +47,23 @@ class Dialect(Protocol):
 class DuckDialect:
     """DuckDB's SQL."""
 
-    def name(self, name: str) -> str:
+    def quote_name(self, name: str) -> str:
         """In double quotes."""
         doubled = name.replace('"', '""')
         return f'"{doubled}"'
 
-    def text(self, text: str) -> str:
+    def quote_text(self, text: str) -> str:
         """In single quotes."""
         doubled = text.replace("'", "''")
         return f"'{doubled}'"
 
-    def as_text(self, expression: str) -> str:
+    def cast_to_text(self, expression: str) -> str:
         """By a cast."""
         return f"CAST({expression} AS VARCHAR)"
 
-    def position(self, expression: str, values: Sequence[str]) -> str:
+    def index_of(self, expression: str, values: Sequence[str]) -> str:
         """An enumeration's code: one look-up, however many values."""
-        listed = ", ".join(map(self.text, values))
+        listed = ", ".join(map(self.quote_text, values))
         return f"CAST(enum_code(TRY_CAST({expression} AS ENUM({listed}))) AS INTEGER)"
 
     def days_since(self, day: dt.date, expression: str) -> str:
@@ -74,23 +74,23 @@ class DuckDialect:
 class SparkDialect:
     """Spark's SQL."""
 
-    def name(self, name: str) -> str:
+    def quote_name(self, name: str) -> str:
         """In backticks."""
         doubled = name.replace("`", "``")
         return f"`{doubled}`"
 
-    def text(self, text: str) -> str:
+    def quote_text(self, text: str) -> str:
         """In single quotes; backslashes escape."""
         escaped = text.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
 
-    def as_text(self, expression: str) -> str:
+    def cast_to_text(self, expression: str) -> str:
         """By a cast."""
         return f"CAST({expression} AS STRING)"
 
-    def position(self, expression: str, values: Sequence[str]) -> str:
+    def index_of(self, expression: str, values: Sequence[str]) -> str:
         """The place in an array, less one."""
-        listed = ", ".join(map(self.text, values))
+        listed = ", ".join(map(self.quote_text, values))
         return f"CAST(nullif(array_position(array({listed}), {expression}), 0) - 1 AS INTEGER)"
 
     def days_since(self, day: dt.date, expression: str) -> str:
@@ -113,14 +113,14 @@ def code_expressions(
     }
 
 
-def _code(name: str, column: Column, dialect: Dialect, whole: bool) -> str:
-    raw, absent = dialect.name(name), f"{dialect.name(name)} IS NULL"
-    if whole and isinstance(column, Integer) and column.outside is not Outside.NEAREST:
-        index = _whole(column, raw)
+def _code(name: str, column: Column, dialect: Dialect, is_integer: bool) -> str:
+    raw, absent = dialect.quote_name(name), f"{dialect.quote_name(name)} IS NULL"
+    if is_integer and isinstance(column, Integer) and column.outside is not Outside.NEAREST:
+        index = _typed_integer(column, raw)
     else:
         index = _index(column, raw, dialect)
     texts = isinstance(column, Categorical) and isinstance(column.values[0], str)
-    if not (whole or texts or isinstance(column, Date)):
+    if not (is_integer or texts or isinstance(column, Date)):
         absent += f" OR isnan({_number(raw)})"
     outside = OUTSIDE if column.outside_code is None else column.outside_code
     missing = MISSING if column.missing_code is None else column.missing_code
@@ -157,36 +157,36 @@ def _literal(number: float) -> str:
 
 def _category(column: Categorical, raw: str, dialect: Dialect) -> str:
     if isinstance(column.values[0], str):
-        return dialect.position(dialect.as_text(raw), [str(value) for value in column.values])
+        return dialect.index_of(dialect.cast_to_text(raw), [str(value) for value in column.values])
     cases = " ".join(
-        f"WHEN {_literal(float(value))} THEN {place}" for place, value in enumerate(column.values)
+        f"WHEN {_literal(float(value))} THEN {index}" for index, value in enumerate(column.values)
     )
     return f"CASE {_number(raw)} {cases} END"
 
 
-def _whole(column: Integer, value: str) -> str:
-    place = f"(CAST({value} AS BIGINT) - ({column.low}))"
-    place = place if column.width == 1 else f"floor({place} / {column.width})"
+def _typed_integer(column: Integer, value: str) -> str:
+    index = f"(CAST({value} AS BIGINT) - ({column.low}))"
+    index = index if column.width == 1 else f"floor({index} / {column.width})"
     inside = f"{value} BETWEEN {column.low} AND {column.high}"
-    return f"CASE WHEN {inside} THEN CAST({place} AS INTEGER) END"
+    return f"CASE WHEN {inside} THEN CAST({index} AS INTEGER) END"
 
 
 def _integer(column: Integer, value: str) -> str:
     low, high = _literal(float(column.low)), _literal(float(column.high))
     if column.outside is Outside.NEAREST:
         clipped = f"least(greatest({value}, {low}), {high})"
-        place = f"CAST(floor(({clipped} - {low}) / {column.width}) AS INTEGER)"
-        return f"CASE WHEN {value} IS NOT NULL AND NOT isnan({value}) THEN {place} END"
+        index = f"CAST(floor(({clipped} - {low}) / {column.width}) AS INTEGER)"
+        return f"CASE WHEN {value} IS NOT NULL AND NOT isnan({value}) THEN {index} END"
     inside = f"{value} >= {low} AND {value} <= {high} AND {value} = floor({value})"
     return f"CASE WHEN {inside} THEN CAST(floor(({value} - {low}) / {column.width}) AS INTEGER) END"
 
 
 def _bin(column: Number, value: str) -> str:
-    found = _search(column.edges, value, 0, column.n_regular - 1)
+    bin_index = _search(column.edges, value, 0, column.n_regular - 1)
     if column.outside is Outside.NEAREST:
-        return f"CASE WHEN {value} IS NOT NULL AND NOT isnan({value}) THEN {found} END"
+        return f"CASE WHEN {value} IS NOT NULL AND NOT isnan({value}) THEN {bin_index} END"
     low, high = _literal(column.edges[0]), _literal(column.edges[-1])
-    return f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {found} END"
+    return f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {bin_index} END"
 
 
 def _search(edges: Sequence[float], value: str, first: int, last: int) -> str:
@@ -207,14 +207,14 @@ def _period(column: Date, day: str, dialect: Dialect) -> str:
     start = column.low
     match column.period:
         case Period.DAY:
-            place = dialect.days_since(start, day)
+            index = dialect.days_since(start, day)
         case Period.WEEK:
-            place = f"floor({dialect.days_since(start, day)} / 7)"
+            index = f"floor({dialect.days_since(start, day)} / 7)"
         case Period.MONTH:
-            place = f"year({day}) * 12 + month({day}) - {start.year * 12 + start.month}"
+            index = f"year({day}) * 12 + month({day}) - {start.year * 12 + start.month}"
         case Period.QUARTER:
             first = start.year * 4 + (start.month - 1) // 3
-            place = f"year({day}) * 4 + quarter({day}) - 1 - {first}"
+            index = f"year({day}) * 4 + quarter({day}) - 1 - {first}"
         case Period.YEAR:
-            place = f"year({day}) - {start.year}"
-    return f"CASE WHEN {inside} THEN CAST({place} AS INTEGER) END"
+            index = f"year({day}) - {start.year}"
+    return f"CASE WHEN {inside} THEN CAST({index} AS INTEGER) END"

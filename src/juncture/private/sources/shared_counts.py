@@ -13,50 +13,50 @@ from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 
 # Tables of so many cells stay in a processor's cache while they are counted.
-MOST_CELLS = 1 << 14
+MAX_CELLS = 1 << 14
 
 
-def counted(
+def count_cliques(
     domain: Domain,
     cliques: Iterable[Clique],
     count: Callable[[Domain], Factor],
-    most_cells: int = MOST_CELLS,
+    max_cells: int = MAX_CELLS,
 ) -> list[Factor]:
     """The counts of all cliques, axes in the order asked, by counting unions of them."""
-    asked = [domain.project(clique) for clique in cliques]
-    distinct = dict.fromkeys(domain.canonical(part) for part in asked)
+    subdomains = [domain.project(clique) for clique in cliques]
+    distinct = dict.fromkeys(domain.canonical(subdomain) for subdomain in subdomains)
     tables: dict[Clique, Factor] = {}
-    for union, served in covering_unions(domain, distinct, most_cells):
-        whole = count(domain.project(union))
-        tables |= {clique: whole.project(clique) for clique in served}
-    return [tables[domain.canonical(part)].transpose(part) for part in asked]
+    for union, served in covering_unions(domain, distinct, max_cells):
+        union_table = count(domain.project(union))
+        tables |= {clique: union_table.project(clique) for clique in served}
+    return [tables[domain.canonical(part)].transpose(part) for part in subdomains]
 
 
 def covering_unions(
-    domain: Domain, cliques: Iterable[Clique], most_cells: int = MOST_CELLS
+    domain: Domain, cliques: Iterable[Clique], max_cells: int = MAX_CELLS
 ) -> list[tuple[Clique, list[Clique]]]:
     """Unions with the cliques that each is to serve, every clique once; large ones stay alone."""
-    left = dict.fromkeys(cliques)
-    found = []
-    while left:
-        first = max(left, key=domain.size_of)
+    remaining = dict.fromkeys(cliques)
+    unions = []
+    while remaining:
+        first = max(remaining, key=domain.size_of)
         union = set(first)
-        while (name := _best_addition(domain, union, left, most_cells)) is not None:
+        while (name := _best_addition(domain, union, remaining, max_cells)) is not None:
             union.add(name)
-        served = [clique for clique in left if union.issuperset(clique)]
+        served = [clique for clique in remaining if union.issuperset(clique)]
         for clique in served:
-            del left[clique]
-        found.append((domain.canonical(union), served))
-    return found
+            del remaining[clique]
+        unions.append((domain.canonical(union), served))
+    return unions
 
 
 def _best_addition(
-    domain: Domain, union: set[str], left: Iterable[Clique], most_cells: int
+    domain: Domain, union: set[str], remaining: Iterable[Clique], max_cells: int
 ) -> str | None:
     """The attribute that brings in most cliques for its size, if any fits."""
-    room = most_cells // domain.size_of(union)
+    room = max_cells // domain.size_of(union)
     gains: dict[str, int] = {}
-    for clique in left:
+    for clique in remaining:
         absent = [name for name in clique if name not in union]
         if len(absent) == 1 and domain[absent[0]] <= room:
             gains[absent[0]] = gains.get(absent[0], 0) + 1

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from juncture._util.threads import spans, together
+from juncture._util.threads import run_parallel, split_range
 from juncture.engine.compiled.loader import pointer, routine
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Clique, Domain
@@ -41,48 +41,51 @@ class Source(Protocol):
         """How many records each cell of each clique holds, axes in the order asked."""
 
 
-class _Part(NamedTuple):
+class _CliqueLayout(NamedTuple):
     """A clique: its domain and cells, and for each attribute its row of codes and its stride."""
 
     domain: Domain
     size: int
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     strides: tuple[int, ...]
 
 
-class Memory:
+class CodedTable:
     """Codes in memory, a column for each attribute, over a domain that is public knowledge."""
 
     def __init__(
         self, domain: Domain, columns: Mapping[str, ArrayLike], *, is_public: bool = True
     ) -> None:
         self.domain, self.is_public = domain, is_public
-        checked = [_checked(name, columns, size) for name, size in domain.items()]
-        lengths = {len(column) for column in checked}
+        valid = [_validate_column(name, columns, size) for name, size in domain.items()]
+        lengths = {len(column) for column in valid}
         if len(lengths) > 1:
             raise InvalidInput(
                 f"`columns` must have one length; got {sorted(lengths)}. Give every record a code."
             )
         self.exact_n_records = lengths.pop() if lengths else 0
-        self._parts: dict[Clique, _Part] = {}
+        self._layouts: dict[Clique, _CliqueLayout] = {}
         narrow = max(domain.shape, default=1) <= _BYTE
         kind = np.uint8 if narrow else np.int32
-        self._codes = np.empty((len(checked), self.exact_n_records), dtype=kind)
-        for row, column in zip(self._codes, checked, strict=True):
+        self._codes = np.empty((len(valid), self.exact_n_records), dtype=kind)
+        for row, column in zip(self._codes, valid, strict=True):
             row[:] = column
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""
-        parts = [self._part(clique) for clique in cliques]
-        sizes = [part.size for part in parts]
+        layouts = [self._layout(clique) for clique in cliques]
+        sizes = [layout.size for layout in layouts]
         starts = list(accumulate((2 * size for size in sizes), initial=0))
-        firsts = list(accumulate((len(part.places) for part in parts), initial=0))
+        firsts = list(accumulate((len(part.positions) for part in layouts), initial=0))
         rows = np.array(
-            [(f, len(p.places), s, p.size) for p, f, s in zip(parts, firsts, starts, strict=False)],
+            [
+                (f, len(p.positions), s, p.size)
+                for p, f, s in zip(layouts, firsts, starts, strict=False)
+            ],
             dtype=np.int64,
         ).reshape(-1, 4)
-        places = np.array([n for part in parts for n in part.places], dtype=np.int64)
-        strides = np.array([n for part in parts for n in part.strides], dtype=np.int64)
+        positions = np.array([n for part in layouts for n in part.positions], dtype=np.int64)
+        strides = np.array([n for part in layouts for n in part.strides], dtype=np.int64)
         tables = np.zeros(starts[-1], dtype=np.int32)
         count = routine("count_bytes" if self._codes.dtype == np.uint8 else "count_wide")
 
@@ -90,33 +93,35 @@ class Memory:
             chosen = rows[span[0] : span[1]].copy()
             count(
                 pointer(self._codes), *self._codes.shape, pointer(chosen), len(chosen),
-                pointer(places), pointer(strides), len(places), pointer(tables), len(tables),
+                pointer(positions), pointer(strides), len(positions), pointer(tables), len(tables),
             )  # fmt: skip
 
         worth = max(1, _WORTH_THREADS // max(1, self.exact_n_records))
-        together(run, spans(len(rows), worth))
+        run_parallel(run, split_range(len(rows), worth))
         counts = tables.astype(np.float64)
         return [
             Factor.of_finite(
                 part.domain, counts[start : start + part.size].reshape(part.domain.shape)
             )
-            for part, start in zip(parts, starts, strict=False)
+            for part, start in zip(layouts, starts, strict=False)
         ]
 
-    def _part(self, clique: Clique) -> _Part:
+    def _layout(self, clique: Clique) -> _CliqueLayout:
         """A clique with what follows from it, made once."""
-        if clique not in self._parts:
+        if clique not in self._layouts:
             domain = self.domain.project(clique)
-            self._parts[clique] = _Part(
+            self._layouts[clique] = _CliqueLayout(
                 domain,
                 domain.size,
                 tuple(self.domain.positions[name] for name in domain),
                 tuple(math.prod(domain.shape[axis + 1 :]) for axis in range(len(domain))),
             )
-        return self._parts[clique]
+        return self._layouts[clique]
 
 
-def _checked(name: str, columns: Mapping[str, ArrayLike], size: int) -> NDArray[np.integer[Any]]:
+def _validate_column(
+    name: str, columns: Mapping[str, ArrayLike], size: int
+) -> NDArray[np.integer[Any]]:
     """A column of codes, or a clear error."""
     if name not in columns:
         raise InvalidInput(

@@ -15,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 
 from juncture.private.sources.encoding import MISSING, OUTSIDE, SparkDialect, code_expressions
-from juncture.private.sources.shared_counts import counted
+from juncture.private.sources.shared_counts import count_cliques
 from juncture.private.sources.validation import refuse_absent, refuse_errors
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _DIALECT = SparkDialect()
 _INTEGERS = {"tinyint", "smallint", "int", "bigint"}
 # Spark's passes cost more than DuckDB's, so it counts larger unions at a time.
-_MOST_CELLS = 1 << 18
+_MAX_CELLS = 1 << 18
 
 
 class Spark:
@@ -42,10 +42,10 @@ class Spark:
         # The encoded columns are kept by the engine, in memory or on its disks.
         # A column of our own keeps it from being taken for an older one over the same files.
         self._codes = frame.selectExpr(
-            *(f"{code} AS {_DIALECT.name(name)}" for name, code in codes.items()),
-            f"'{uuid4().hex}' AS {_DIALECT.name(f'juncture {uuid4().hex}')}",
+            *(f"{code} AS {_DIALECT.quote_name(name)}" for name, code in codes.items()),
+            f"'{uuid4().hex}' AS {_DIALECT.quote_name(f'juncture {uuid4().hex}')}",
         ).persist()
-        weakref.finalize(self, _let_go, self._codes)
+        weakref.finalize(self, _unpersist, self._codes)
         refuse_errors(schema.domain, self._exact_errors())
 
     @property
@@ -65,23 +65,24 @@ class Spark:
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""
-        return counted(self.domain, cliques, self._exact_table, _MOST_CELLS)
+        return count_cliques(self.domain, cliques, self._exact_table, _MAX_CELLS)
 
-    def _exact_table(self, part: Domain) -> Factor:
+    def _exact_table(self, subdomain: Domain) -> Factor:
         """The counts of one clique: only occupied cells come out of the engine."""
-        table = np.zeros(part.shape)
-        if not part:
-            return Factor(part, np.asarray(float(self.exact_n_records)))
-        grouped = self._codes.groupBy(*map(_DIALECT.name, part)).count()
+        table = np.zeros(subdomain.shape)
+        if not subdomain:
+            return Factor(subdomain, np.asarray(float(self.exact_n_records)))
+        grouped = self._codes.groupBy(*map(_DIALECT.quote_name, subdomain)).count()
         for row in grouped.collect():
-            table[tuple(row[: len(part)])] = row[len(part)]
-        return Factor(part, table)
+            table[tuple(row[: len(subdomain)])] = row[len(subdomain)]
+        return Factor(subdomain, table)
 
     def _exact_errors(self) -> dict[str, tuple[int, int]]:
         """For each column, how many values are outside the domain and how many missing."""
         sums = [
-            f"coalesce(sum(CAST({_DIALECT.name(name)} = {error} AS BIGINT)), 0) AS e{place}_{kind}"
-            for place, name in enumerate(self.domain)
+            f"coalesce(sum(CAST({_DIALECT.quote_name(name)} = {error} AS BIGINT)), 0) AS "
+            f"e{index}_{kind}"
+            for index, name in enumerate(self.domain)
             for kind, error in (("o", OUTSIDE), ("m", MISSING))
         ]
         row = self._codes.selectExpr(*sums).collect()[0]
@@ -91,7 +92,7 @@ class Spark:
         }
 
 
-def _let_go(frame: DataFrame) -> None:
+def _unpersist(frame: DataFrame) -> None:
     """Free what the engine keeps, unless the session has ended before."""
     with suppress(Exception):
         frame.unpersist()

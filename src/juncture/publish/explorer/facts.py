@@ -12,7 +12,7 @@ import numpy as np
 from juncture.model.information import entropy, mutual_information
 from juncture.model.model import Model
 from juncture.publish.explorer import limits
-from juncture.publish.explorer.question import identifier, literal
+from juncture.publish.explorer.question import format_literal, quote_identifier
 from juncture.publish.release import Release
 from juncture.publish.report.account import account_of
 from juncture.tables.codebook import Codebook, Coding, Meaning, Special
@@ -23,7 +23,7 @@ Facts = dict[str, Any]
 _NOTHING: Mapping[str, Any] = {}
 _SPARKS = 28
 # Above this many cells of two-attribute tables, no pairs are proposed.
-_MOST_PAIR_CELLS = 4_000_000
+_MAX_PAIR_CELLS = 4_000_000
 _STATUS = {
     "CERTIFIED": "The fit is certified: it is as close to the measurements as any model can be.",
     "STALLED": "The fit ended where further steps hardly helped.",
@@ -33,7 +33,7 @@ _STATUS = {
 _SHORT = {"CERTIFIED": "fit certified", "AT_NOISE": "fit stopped at the noise"}
 
 
-def facts(release: Release, name: str) -> Facts:
+def collect_facts(release: Release, name: str) -> Facts:
     """Everything about the release that needs no question."""
     model = release.model
     book = model.codebook or Codebook.plain(model.domain)
@@ -42,15 +42,17 @@ def facts(release: Release, name: str) -> Facts:
     return {
         "name": name,
         "total": model.total,
-        "guarantee": guarantee(release.ledger, release.statistics),
-        "certificate": certificate(release.statistics),
-        "attributes": [_attribute(model, book, each, each in dated) for each in model.domain],
+        "guarantee": describe_guarantee(release.ledger, release.statistics),
+        "certificate": describe_certificate(release.statistics),
+        "attributes": [
+            _describe_attribute(model, book, each, each in dated) for each in model.domain
+        ],
         "pairs": _strongest_pairs(model),
-        "limits": {"records": limits.MOST_RECORDS, "cells": limits.MOST_CELLS},
+        "limits": {"records": limits.MAX_RECORDS, "cells": limits.MAX_CELLS},
     }
 
 
-def guarantee(
+def describe_guarantee(
     ledger: Sequence[Mapping[str, Any]] | None, statistics: Mapping[str, Any] = _NOTHING
 ) -> Facts | None:
     """What the events cost together, in the notion of the budget where the release states one.
@@ -60,7 +62,7 @@ def guarantee(
     account = account_of(ledger or (), statistics)
     if not account.holds:
         return None
-    delta = _delta(account.budget)
+    delta = _parse_delta(account.budget)
     known = {
         "events": len(account.entries),
         "budget": account.budget,
@@ -75,42 +77,47 @@ def guarantee(
     return {"notion": "rho", "symbol": "ρ", "value": account.rho, **known}
 
 
-def _delta(budget: str | None) -> float | None:
+def _parse_delta(budget: str | None) -> float | None:
     """The delta in the words of a budget, where there is a sound one."""
-    found = re.search(r"\bdelta (\S+)$", budget or "")
+    match = re.search(r"\bdelta (\S+)$", budget or "")
     try:
-        delta = float(found[1]) if found else 0.0
+        delta = float(match[1]) if match else 0.0
     except ValueError:
         return None
     return delta if 0.0 < delta < 1.0 else None
 
 
-def certificate(statistics: Mapping[str, Any]) -> Facts | None:
+def describe_certificate(statistics: Mapping[str, Any]) -> Facts | None:
     """How the fit ended, and by how much the best model could at most be better."""
     status = statistics.get("status")
     loss, bound = statistics.get("loss"), statistics.get("lower_bound")
     gap = None
     if isinstance(loss, int | float) and isinstance(bound, int | float) and loss > 0.0 <= bound:
         gap = max(0.0, (loss - bound) / loss)
-    words = _STATUS.get(str(status))
-    if words is None and gap is None:
+    sentence = _STATUS.get(str(status))
+    if sentence is None and gap is None:
         return None
-    return {"status": words, "short": _SHORT.get(str(status), "fit not certified"), "gap": gap}
+    return {"status": sentence, "short": _SHORT.get(str(status), "fit not certified"), "gap": gap}
 
 
-def _attribute(model: Model, book: Codebook, name: str, dated: bool) -> Facts:
+def _describe_attribute(model: Model, book: Codebook, name: str, dated: bool) -> Facts:
     coding, size = book[name], model.domain[name]
-    counted = name not in model.plan.free_attributes
-    found: Facts = {"name": name, "sql": identifier(name), "size": size, "counted": counted}
-    if size > limits.MOST_VALUES:
-        return {**found, "kind": "many", "values": [], "sparks": []}
+    measured = name not in model.plan.free_attributes
+    description: Facts = {
+        "name": name,
+        "sql": quote_identifier(name),
+        "size": size,
+        "counted": measured,
+    }
+    if size > limits.MAX_VALUES:
+        return {**description, "kind": "many", "values": [], "sparks": []}
     counts = np.asarray(model.project((name,)).values)
-    kind = "dates" if dated else _kind(coding, plain=name not in book.codings)
-    values = [_value(meaning) for meaning in coding.meanings]
-    return {**found, "kind": kind, "values": values, "sparks": _sparks(counts)}
+    kind = "dates" if dated else _display_kind(coding, plain=name not in book.codings)
+    values = [_describe_value(meaning) for meaning in coding.meanings]
+    return {**description, "kind": kind, "values": values, "sparks": _sparkline(counts)}
 
 
-def _kind(coding: Coding, *, plain: bool) -> str:
+def _display_kind(coding: Coding, *, plain: bool) -> str:
     """How an attribute is drawn and asked about."""
     kinds = {type(m) for m in coding.meanings if m is not None and not isinstance(m, Special)}
     if plain:
@@ -124,7 +131,7 @@ def _kind(coding: Coding, *, plain: bool) -> str:
     return "texts"
 
 
-def _value(meaning: Meaning) -> Facts:
+def _describe_value(meaning: Meaning) -> Facts:
     """A value as the page shows it, as SQL writes it, and as a number where it is one."""
     if isinstance(meaning, tuple):
         low, high = meaning
@@ -132,17 +139,17 @@ def _value(meaning: Meaning) -> Facts:
         return {"label": label, "low": low, "high": high}
     if meaning is None or isinstance(meaning, Special):
         return {"label": "missing" if meaning is None else meaning.name, "special": True}
-    found: Facts = {"label": _label(meaning), "sql": literal(meaning)}
+    description: Facts = {"label": _label(meaning), "sql": format_literal(meaning)}
     if not isinstance(meaning, bool | str):
-        found |= {"low": meaning, "high": meaning}
-    return found
+        description |= {"low": meaning, "high": meaning}
+    return description
 
 
 def _label(meaning: str | float | bool) -> str:
     return str(meaning).lower() if isinstance(meaning, bool) else str(meaning)
 
 
-def _sparks(counts: Vector) -> list[float]:
+def _sparkline(counts: Vector) -> list[float]:
     """A small picture of a distribution: heights between 0 and 1."""
     n_bars = min(_SPARKS, len(counts))
     ends = np.linspace(0, len(counts), n_bars + 1).round().astype(int)
@@ -151,17 +158,17 @@ def _sparks(counts: Vector) -> list[float]:
     return [round(float(bar) / tallest, 3) for bar in bars] if tallest > 0 else [0.0] * n_bars
 
 
-def _strongest_pairs(model: Model, most: int = 4) -> list[list[str]]:
+def _strongest_pairs(model: Model, limit: int = 4) -> list[list[str]]:
     """The pairs of which one attribute tells most about the other, to begin with."""
     domain = model.domain
     names = [name for name in domain if 1 < domain[name] <= 200]
     pairs = list(combinations(names, 2))
-    if sum(domain.size_of(pair) for pair in pairs) > _MOST_PAIR_CELLS:
+    if sum(domain.size_of(pair) for pair in pairs) > _MAX_PAIR_CELLS:
         return []
     scores = []
     for pair, table in zip(pairs, model.project_many(pairs), strict=True):
         shared = mutual_information(table, pair[:1], pair[1:])
         least = min(entropy(table.project((name,)).values) for name in pair)
         scores.append(shared / least if least > 1e-9 else 0.0)
-    best = sorted(range(len(pairs)), key=lambda place: -scores[place])[:most]
+    best = sorted(range(len(pairs)), key=lambda index: -scores[index])[:limit]
     return [list(pairs[place]) for place in best if scores[place] > 1e-3]

@@ -63,76 +63,80 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        protected = _with_headers(send, private=scope["path"].startswith("/api/"))
-        refusal = self._refusal(scope) or self._entry(scope)
+        protected = _add_headers(send, private=scope["path"].startswith("/api/"))
+        refusal = self._check(scope) or self._log_in(scope)
         body = None
         if refusal is None:
-            body = await _body(receive)
+            body = await _read_body(receive)
             if body is None:
-                refusal = _refused(413, f"A request must be at most {limits.MOST_BYTES:,} bytes.")
+                refusal = _error_response(
+                    413, f"A request must be at most {limits.MAX_BYTES:,} bytes."
+                )
         await (refusal or self._app)(scope, _replay(body or b"", receive), protected)
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _check(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        if not self._knows(headers.get("host", "")):
-            return _refused(
+        if not self._is_known_host(headers.get("host", "")):
+            return _error_response(
                 421, "The page must be opened under the address that the terminal shows."
             )
         if not scope["path"].startswith("/api/"):
             return None
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            return _refused(403, "Another page may not ask here.")
-        if not self._is_token(_bearer(headers)) and not self._is_token(self._from_cookie(headers)):
-            return _refused(
+            return _error_response(403, "Another page may not ask here.")
+        if not self._is_token(_bearer_token(headers)) and not self._is_token(
+            self._cookie_token(headers)
+        ):
+            return _error_response(
                 401, "The token is missing or wrong. Open the address that the terminal shows."
             )
         return None
 
-    def _entry(self, scope: Scope) -> Response | None:
+    def _log_in(self, scope: Scope) -> Response | None:
         """`/?token=...` becomes a cookie, and leaves the address bar and the history."""
-        asked = parse_qs(scope["query_string"].decode("latin-1")).get("token")
-        if scope["path"] != "/" or not asked:
+        tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+        if scope["path"] != "/" or not tokens:
             return None
         reply = RedirectResponse("/", status_code=303)
-        if self._is_token(asked[0]):
-            reply.set_cookie(self._cookie, asked[0], httponly=True, samesite="strict", path="/")
+        if self._is_token(tokens[0]):
+            reply.set_cookie(self._cookie, tokens[0], httponly=True, samesite="strict", path="/")
         return reply
 
-    def _knows(self, host: str) -> bool:
-        name = _without_port(host).lower()
+    def _is_known_host(self, host: str) -> bool:
+        name = _strip_port(host).lower()
         try:
             address = ipaddress.ip_address(name)
         except ValueError:
             return name == "localhost" or name in self._hosts
         return address.is_loopback or self._any_address or name in self._hosts
 
-    def _is_token(self, given: str | None) -> bool:
-        return given is not None and secrets.compare_digest(given.encode(), self._token)
+    def _is_token(self, candidate: str | None) -> bool:
+        return candidate is not None and secrets.compare_digest(candidate.encode(), self._token)
 
-    def _from_cookie(self, headers: Headers) -> str | None:
+    def _cookie_token(self, headers: Headers) -> str | None:
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+            morsel = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
         except CookieError:
             return None
-        return None if found is None else found.value
+        return None if morsel is None else morsel.value
 
 
-def _bearer(headers: Headers) -> str | None:
+def _bearer_token(headers: Headers) -> str | None:
     kind, _, token = headers.get("authorization", "").partition(" ")
     return token if kind.lower() == "bearer" else None
 
 
-def _without_port(host: str) -> str:
+def _strip_port(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]
 
 
-def _refused(status: int, message: str) -> Response:
+def _error_response(status: int, message: str) -> Response:
     return JSONResponse({"error": message}, status_code=status)
 
 
-def _with_headers(send: Send, *, private: bool) -> Send:
+def _add_headers(send: Send, *, private: bool) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
@@ -144,14 +148,14 @@ def _with_headers(send: Send, *, private: bool) -> Send:
     return sending
 
 
-async def _body(receive: Receive) -> bytes | None:
+async def _read_body(receive: Receive) -> bytes | None:
     """The whole body, or None where it is too long."""
     parts, length, more = list[bytes](), 0, True
     while more:
         message = await receive()
         parts.append(message.get("body", b""))
         length += len(parts[-1])
-        if length > limits.MOST_BYTES:
+        if length > limits.MAX_BYTES:
             return None
         more = message.get("more_body", False)
     return b"".join(parts)

@@ -20,7 +20,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
-class Chosen:
+class OneOf:
     """Records whose attribute has one of some codes."""
 
     attribute: str
@@ -28,7 +28,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Within:
+class Between:
     """Records whose number lies between two ends; an end that is None is open."""
 
     attribute: str
@@ -36,17 +36,17 @@ class Within:
     high: float | None
 
 
-Condition = Chosen | Within
+Condition = OneOf | Between
 
 
-def question(
+def build_sql(
     domain: Domain, codebook: Codebook, attributes: Sequence[str], conditions: Iterable[Condition]
 ) -> str:
     """The counts of all combinations of some attributes' values, among the records that agree."""
-    names = [identifier(name) for name in domain.project(attributes)]
-    outputs = [*names, f"COUNT(*) AS {identifier(count_name(attributes))}"]
+    names = [quote_identifier(name) for name in domain.project(attributes)]
+    outputs = [*names, f"COUNT(*) AS {quote_identifier(count_name(attributes))}"]
     lines = [f"SELECT {', '.join(outputs)}", "FROM records"]
-    texts = [condition_sql(each, codebook[_known(domain, each)]) for each in conditions]
+    texts = [condition_sql(each, codebook[_resolve_attribute(domain, each)]) for each in conditions]
     if texts:
         lines.append("WHERE " + "\n  AND ".join(texts))
     if names:
@@ -54,7 +54,7 @@ def question(
     return "\n".join(lines)
 
 
-def _known(domain: Domain, condition: Condition) -> str:
+def _resolve_attribute(domain: Domain, condition: Condition) -> str:
     return domain.project([condition.attribute]).attributes[0]
 
 
@@ -67,16 +67,16 @@ def count_name(attributes: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def identifier(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """A name in SQL, in quotes only where it needs them."""
     if _PLAIN_NAME.fullmatch(name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS:
-        parsed = sqlglot.parse_one(name, read="duckdb")
-        if isinstance(parsed, exp.Column) and parsed.name == name:
+        tree = sqlglot.parse_one(name, read="duckdb")
+        if isinstance(tree, exp.Column) and tree.name == name:
             return name
     return '"' + name.replace('"', '""') + '"'
 
 
-def literal(value: str | float | bool) -> str:
+def format_literal(value: str | float | bool) -> str:
     """A value in SQL."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
@@ -87,7 +87,7 @@ def literal(value: str | float | bool) -> str:
 
 def condition_sql(condition: Condition, coding: Coding) -> str:
     """A condition in SQL; it is about one attribute, as SQL here wants it."""
-    if isinstance(condition, Within):
+    if isinstance(condition, Between):
         return _within_sql(condition)
     codes = sorted(set(condition.codes))
     if not codes or not 0 <= codes[0] <= codes[-1] < coding.size:
@@ -95,27 +95,31 @@ def condition_sql(condition: Condition, coding: Coding) -> str:
             f"`codes` must be some of the {coding.size} codes of {condition.attribute!r}; got "
             f"{codes}. Choose from 0 to {coding.size - 1}."
         )
-    parts = list(_parts(identifier(condition.attribute), coding, codes))
+    parts = list(_alternatives(quote_identifier(condition.attribute), coding, codes))
     joined = " OR ".join(parts)
     return joined if len(parts) == 1 else f"({joined})"
 
 
-def _within_sql(condition: Within) -> str:
-    name, low, high = identifier(condition.attribute), condition.low, condition.high
+def _within_sql(condition: Between) -> str:
+    name, low, high = quote_identifier(condition.attribute), condition.low, condition.high
     if low is not None and high is not None:
-        return f"{name} BETWEEN {literal(low)} AND {literal(high)}"
+        return f"{name} BETWEEN {format_literal(low)} AND {format_literal(high)}"
     if low is None and high is None:
         raise InvalidInput(
             "`low` and `high` must not both be open; got neither. Give one, or no condition."
         )
-    return f"{name} >= {literal(low)}" if low is not None else f"{name} <= {literal(high or 0.0)}"
+    return (
+        f"{name} >= {format_literal(low)}"
+        if low is not None
+        else f"{name} <= {format_literal(high or 0.0)}"
+    )
 
 
-def _parts(name: str, coding: Coding, codes: Sequence[int]) -> Iterator[str]:
+def _alternatives(name: str, coding: Coding, codes: Sequence[int]) -> Iterator[str]:
     """Conditions, one of which must hold: intervals, single values, missing, outside."""
     meanings = [coding.meanings[code] for code in codes]
-    for low, high in _merged(m for m in meanings if isinstance(m, tuple)):
-        yield f"{name} >= {literal(low)} AND {name} < {literal(high)}"
+    for low, high in _merge_intervals(m for m in meanings if isinstance(m, tuple)):
+        yield f"{name} >= {format_literal(low)} AND {name} < {format_literal(high)}"
     yield from _values_sql(name, coding, [m for m in meanings if _is_value(m)])
     if None in meanings:
         yield f"{name} IS NULL"
@@ -128,7 +132,7 @@ def _is_value(meaning: Meaning) -> bool:
     return meaning is not None and not isinstance(meaning, tuple | Special)
 
 
-def _merged(intervals: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+def _merge_intervals(intervals: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
     """Intervals in order; those that touch become one."""
     last: tuple[float, float] | None = None
     for low, high in sorted(intervals):
@@ -147,27 +151,27 @@ def _values_sql(name: str, coding: Coding, values: Sequence[Meaning]) -> Iterato
     if len(kinds) > 1:  # SQL compares texts with texts only
         name, values = f"CAST({name} AS TEXT)", [str(value) for value in values]
     single: list[Meaning] = []
-    for run in _runs(coding, values):
+    for run in _group_runs(coding, values):
         if len(run) > 2:
-            yield f"{name} BETWEEN {literal(run[0])} AND {literal(run[-1])}"  # type: ignore[arg-type]
+            yield f"{name} BETWEEN {format_literal(run[0])} AND {format_literal(run[-1])}"  # type: ignore[arg-type]
         else:
             single += run
-    texts = [literal(value) for value in single]  # type: ignore[arg-type]
+    texts = [format_literal(value) for value in single]  # type: ignore[arg-type]
     if len(texts) == 1:
         yield f"{name} = {texts[0]}"
     elif texts:
         yield f"{name} IN ({', '.join(texts)})"
 
 
-def _runs(coding: Coding, values: Sequence[Meaning]) -> Iterator[list[Meaning]]:
+def _group_runs(coding: Coding, values: Sequence[Meaning]) -> Iterator[list[Meaning]]:
     """Values that follow each other, where all values are numbers; else every value alone."""
     regular = [m for m in coding.meanings if m is not None and not isinstance(m, Special)]
     if not all(type(m) in (int, float) for m in regular):
         yield from ([value] for value in values)
         return
-    places: dict[Meaning, int] = {number: place for place, number in enumerate(sorted(regular))}
-    ordered = sorted(places[value] for value in values)
-    numbers = list(places)
+    ranks: dict[Meaning, int] = {number: rank for rank, number in enumerate(sorted(regular))}
+    ordered = sorted(ranks[value] for value in values)
+    numbers = list(ranks)
     for _, run in groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0]):
         yield [numbers[place] for _, place in run]
 
@@ -180,5 +184,5 @@ def _outside_sql(name: str, coding: Coding, chosen: Sequence[Special]) -> str:
             "SQL cannot tell them apart."
         )
     lowest = [m[0] for m in coding.meanings if isinstance(m, tuple)]
-    known = f"{name} >= {literal(min(lowest))}" if lowest else f"{name} = {name}"
+    known = f"{name} >= {format_literal(min(lowest))}" if lowest else f"{name} = {name}"
     return f"NOT COALESCE({known}, {name} IS NULL)"

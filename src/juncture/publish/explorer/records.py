@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from juncture.model.sampling import Codes, key_of
+from juncture.model.sampling import Codes, draw_key
 from juncture.publish.explorer.answers import Answers
 from juncture.tables.codebook import Value
 from juncture.tables.schema import Boolean, Categorical, Column, Date, Integer, Number
 
 _CHUNK = 20_000
-_KINDS: Mapping[type[Column], pa.DataType] = {
+_ARROW_TYPES: Mapping[type[Column], pa.DataType] = {
     Boolean: pa.bool_(),
     Integer: pa.int64(),
     Number: pa.float64(),
@@ -28,34 +28,34 @@ FORMATS: Mapping[str, Callable[[Any, pa.Schema], Any]] = {
 }
 
 
-def stream(answers: Answers, n: int, form: str, seed: int | None) -> Iterator[bytes]:
+def stream(answers: Answers, n: int, file_format: str, seed: int | None) -> Iterator[bytes]:
     """Independent records in the users' words; numbers and dates are drawn inside their bins."""
-    key = key_of(seed)
+    key = draw_key(seed)
     random, sink = np.random.default_rng(key), _Sink()
-    columns = _columns(answers)
-    writer = FORMATS[form](pa.PythonFile(sink, mode="w"), pa.schema(columns))
-    for codes in answers.chunks(n, key, _CHUNK):
+    columns = _arrow_types(answers)
+    writer = FORMATS[file_format](pa.PythonFile(sink, mode="w"), pa.schema(columns))
+    for codes in answers.sample_chunks(n, key, _CHUNK):
         arrays = _arrays(answers, columns, codes, random)
         writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(columns)))
-        yield sink.taken()
+        yield sink.take()
     writer.close()
-    yield sink.taken()
+    yield sink.take()
 
 
-def _columns(answers: Answers) -> list[tuple[str, pa.DataType]]:
+def _arrow_types(answers: Answers) -> list[tuple[str, pa.DataType]]:
     schema = answers.release.schema
     if schema is not None:
-        return [(name, _kind(column)) for name, column in schema.columns.items()]
-    return [(name, _kind_of(answers.codebook[name].labels)) for name in answers.domain]
+        return [(name, _arrow_type(column)) for name, column in schema.columns.items()]
+    return [(name, _label_type(answers.codebook[name].labels)) for name in answers.domain]
 
 
-def _kind(column: Column) -> pa.DataType:
+def _arrow_type(column: Column) -> pa.DataType:
     if isinstance(column, Categorical):
-        return _kind_of(column.values)
-    return _KINDS[type(column)]
+        return _label_type(column.values)
+    return _ARROW_TYPES[type(column)]
 
 
-def _kind_of(labels: Sequence[Value]) -> pa.DataType:
+def _label_type(labels: Sequence[Value]) -> pa.DataType:
     """One type for all labels: texts where they are of several kinds."""
     kinds = {type(label) for label in labels if label is not None}
     known = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
@@ -73,10 +73,12 @@ def _arrays(
     if schema is not None:
         values = schema.decode(records, random)
         return [pa.array(values[name], kind) for name, kind in columns]
-    return [_labelled(answers.codebook[name].labels, kind, records[name]) for name, kind in columns]
+    return [
+        _decode_labels(answers.codebook[name].labels, kind, records[name]) for name, kind in columns
+    ]
 
 
-def _labelled(labels: Sequence[Value], kind: pa.DataType, codes: Any) -> pa.Array:  # noqa: ANN401
+def _decode_labels(labels: Sequence[Value], kind: pa.DataType, codes: Any) -> pa.Array:  # noqa: ANN401
     texts = pa.types.is_string(kind)
     shown = [None if label is None else str(label) if texts else label for label in labels]
     return pa.array(shown, kind).take(pa.array(codes))
@@ -86,22 +88,22 @@ class _Sink(io.RawIOBase):
     """A file that is only written to, and emptied as it goes."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._length = 0
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:  # noqa: ANN401
-        part = bytes(data)
-        self._parts.append(part)
-        self._length += len(part)
-        return len(part)
+        chunk = bytes(data)
+        self._chunks.append(chunk)
+        self._length += len(chunk)
+        return len(chunk)
 
     def tell(self) -> int:
         return self._length
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         """What was written since the last time."""
-        parts, self._parts = self._parts, []
-        return b"".join(parts)
+        chunks, self._chunks = self._chunks, []
+        return b"".join(chunks)

@@ -26,9 +26,9 @@ from starlette.exceptions import HTTPException
 
 from juncture.errors import InvalidInput, JunctureError
 from juncture.publish.explorer import limits
-from juncture.publish.explorer.answers import Answers, checked_attributes
+from juncture.publish.explorer.answers import Answers, validate_attributes
 from juncture.publish.explorer.guard import Guard
-from juncture.publish.explorer.question import Chosen, Condition, Within
+from juncture.publish.explorer.question import Between, Condition, OneOf
 from juncture.publish.explorer.records import FORMATS, stream
 from juncture.publish.release import Release, load
 
@@ -37,41 +37,41 @@ _PORT = 8417
 _LOG = logging.getLogger(__name__)
 
 
-class _Text(BaseModel):
+class _RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class ConditionText(_Text):
+class ConditionBody(_RequestBody):
     """A condition as the page sends it: codes, or the ends of a range."""
 
     attribute: str
-    codes: Annotated[list[int], Field(max_length=limits.MOST_VALUES)] | None = None
+    codes: Annotated[list[int], Field(max_length=limits.MAX_VALUES)] | None = None
     low: Annotated[float, Field(allow_inf_nan=False)] | None = None
     high: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
-    def condition(self) -> Condition:
+    def to_condition(self) -> Condition:
         """As the question wants it."""
         if self.codes is not None:
-            return Chosen(self.attribute, tuple(self.codes))
-        return Within(self.attribute, self.low, self.high)
+            return OneOf(self.attribute, tuple(self.codes))
+        return Between(self.attribute, self.low, self.high)
 
 
-class MarginalText(_Text):
+class MarginalBody(_RequestBody):
     """The question behind a picture."""
 
     attributes: list[str] = Field(default_factory=list)
-    conditions: Annotated[list[ConditionText], Field(max_length=limits.MOST_CONDITIONS)] = Field(
+    conditions: Annotated[list[ConditionBody], Field(max_length=limits.MAX_CONDITIONS)] = Field(
         default_factory=list
     )
 
 
-class SqlText(_Text):
+class SqlBody(_RequestBody):
     """A question in SQL."""
 
     sql: str
 
 
-def app_of(
+def create_app(
     release: Release,
     *,
     token: str,
@@ -88,8 +88,8 @@ def app_of(
     answers = Answers(release, name)
     app = FastAPI(title="Juncture explorer", openapi_url=None, docs_url=None, redoc_url=None)
     app.add_middleware(Guard, token=token, hosts=hosts, any_address=any_address)
-    _add_questions(app, answers)
-    _add_refusals(app)
+    _add_routes(app, answers)
+    _add_error_handlers(app)
     app.mount("/static", StaticFiles(directory=_STATIC), name="static")
 
     @app.get("/", include_in_schema=False)
@@ -99,37 +99,41 @@ def app_of(
     return app
 
 
-def _add_questions(app: FastAPI, answers: Answers) -> None:
+def _add_routes(app: FastAPI, answers: Answers) -> None:
     @app.get("/api/release")
     def release_() -> Response:
-        return _answered(answers.facts)
+        return _respond(answers.facts)
 
     @app.post("/api/marginal")
-    def marginal(asked: MarginalText) -> Response:
-        conditions = [text.condition() for text in asked.conditions]
-        return _answered(lambda: answers.marginal(checked_attributes(asked.attributes), conditions))
+    def marginal(body: MarginalBody) -> Response:
+        conditions = [each.to_condition() for each in body.conditions]
+        return _respond(lambda: answers.marginal(validate_attributes(body.attributes), conditions))
 
     @app.post("/api/sql")
-    def sql(asked: SqlText) -> Response:
-        return _answered(partial(answers.sql, asked.sql))
+    def sql(body: SqlBody) -> Response:
+        return _respond(partial(answers.sql, body.sql))
 
     @app.get("/api/sample")
     def sample(
-        n: Annotated[int, Query(ge=1, le=limits.MOST_RECORDS)],
-        form: Annotated[str, Query(alias="format", pattern=f"^({'|'.join(FORMATS)})$")] = "csv",
+        n: Annotated[int, Query(ge=1, le=limits.MAX_RECORDS)],
+        file_format: Annotated[
+            str, Query(alias="format", pattern=f"^({'|'.join(FORMATS)})$")
+        ] = "csv",
         seed: Annotated[int, Query(ge=0, lt=2**63)] | None = None,
     ) -> Response:
-        kind = "text/csv; charset=utf-8" if form == "csv" else "application/vnd.apache.parquet"
+        kind = (
+            "text/csv; charset=utf-8" if file_format == "csv" else "application/vnd.apache.parquet"
+        )
         stem = re.sub(r"[^A-Za-z0-9_-]+", "-", str(answers.facts()["name"])).strip("-")
-        named = f'attachment; filename="{stem or "release"}-synthetic-{n}.{form}"'
+        disposition = f'attachment; filename="{stem or "release"}-synthetic-{n}.{file_format}"'
         return StreamingResponse(
-            stream(answers, n, form, seed),
+            stream(answers, n, file_format, seed),
             media_type=kind,
-            headers={"Content-Disposition": named},
+            headers={"Content-Disposition": disposition},
         )
 
 
-def _answered(work: Callable[[], dict[str, Any]]) -> Response:
+def _respond(work: Callable[[], dict[str, Any]]) -> Response:
     """An answer; or what our errors say; or, for whatever else goes wrong, no detail."""
     try:
         return JSONResponse(work())
@@ -141,14 +145,14 @@ def _answered(work: Callable[[], dict[str, Any]]) -> Response:
         return JSONResponse({"error": message}, status_code=500)
 
 
-def _add_refusals(app: FastAPI) -> None:
+def _add_error_handlers(app: FastAPI) -> None:
     """Errors have one form, and tell nothing of the inside."""
 
     @app.exception_handler(RequestValidationError)
     def invalid(_request: Request, error: RequestValidationError) -> Response:
-        places = {".".join(str(part) for part in each["loc"][1:]) for each in error.errors()}
+        fields = {".".join(str(part) for part in each["loc"][1:]) for each in error.errors()}
         rules = "; ".join(sorted({str(each["msg"]) for each in error.errors()}))
-        message = f"`{', '.join(sorted(places)) or 'body'}` must be as the page sends it: {rules}."
+        message = f"`{', '.join(sorted(fields)) or 'body'}` must be as the page sends it: {rules}."
         return JSONResponse({"error": message[:500]}, status_code=400)
 
     @app.exception_handler(HTTPException)
@@ -173,9 +177,11 @@ def serve(
     secret = token or secrets.token_urlsafe(24)
     anywhere = host in ("0.0.0.0", "::", "")
     names = [socket.gethostname()] if anywhere else [host]
-    app = app_of(load(path), token=secret, name=path.stem, hosts=names, any_address=anywhere)
-    with listening_on(host, port) as listening:
-        url = f"http://{_shown(host)}:{listening.getsockname()[1]}/?token={quote(secret, safe='')}"
+    app = create_app(load(path), token=secret, name=path.stem, hosts=names, any_address=anywhere)
+    with open_socket(host, port) as sock:
+        url = (
+            f"http://{_display_host(host)}:{sock.getsockname()[1]}/?token={quote(secret, safe='')}"
+        )
         if not _is_loopback(host):
             print(
                 f"Warning: {host} can be reached from other machines, and whoever has the address "
@@ -185,29 +191,29 @@ def serve(
         print(f"Exploring {path.name} at\n\n    {url}\n\nCtrl-C ends it.", flush=True)
         if open_browser:
             Timer(0.5, webbrowser.open, [url]).start()
-        _run(app, listening)
+        _run(app, sock)
 
 
-def _run(app: FastAPI, listening: socket.socket) -> None:
+def _run(app: FastAPI, sock: socket.socket) -> None:
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(config).run(sockets=[sock])
     except KeyboardInterrupt:
         print("Ended.")
 
 
-def listening_on(host: str, port: int | None) -> socket.socket:
+def open_socket(host: str, port: int | None) -> socket.socket:
     """A socket that listens: on the usual port if it is free and none was asked for."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in (_PORT, 0) if port is None else (port,):
         try:
-            made = socket.create_server((host, candidate), family=family)
+            sock = socket.create_server((host, candidate), family=family)
         except (OSError, OverflowError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         else:
             # Otherwise the end of every reply waits 40 ms for the browser to confirm its beginning.
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return made
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock
     raise InvalidInput(
         f"`host` and `port` must be free to listen on; got {host} and {port}: {reason}. "
         "Choose another port, or 0 for any free one."
@@ -221,7 +227,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _shown(host: str) -> str:
+def _display_host(host: str) -> str:
     """The host as an address names it; listening everywhere is reached under this machine's."""
     if host in ("0.0.0.0", "::", ""):
         return socket.gethostname()

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from juncture._util.html import Markup, join, tag
-from juncture.publish.report.words import clipped
+from juncture.publish.report.words import truncate
 
-_MOST, _LETTER = 6, 6.4
+_MAX_TICKS, _LETTER = 6, 6.4
 _STEPS = tuple(step * 10.0**power for power in range(-9, 16) for step in (1, 2, 5))
 _INTERVAL = re.compile(r"\[(-?[\d.e+-]+), (-?[\d.e+-]+)\)")
 _WHOLE = re.compile(r"-?\d{1,9}")
@@ -25,51 +25,53 @@ class Tick(NamedTuple):
     label: str
 
 
-def ticks(labels: Sequence[str], most: int = _MOST) -> list[Tick]:
+def choose_ticks(labels: Sequence[str], max_ticks: int = _MAX_TICKS) -> list[Tick]:
     """The ticks of an axis with a value of this name at each step."""
-    edges = _edges(labels)
+    edges = _interval_edges(labels)
     if edges is not None:
-        return _between(edges, most)
+        return _ticks_between(edges, max_ticks)
     numbers = [int(label) if _WHOLE.fullmatch(label) else None for label in labels]
     if sum(number is None for number in numbers) > 2:
-        return _spread(labels, most)
+        return _spread_ticks(labels, max_ticks)
     for step in _STEPS:
-        found = [place for place, n in enumerate(numbers) if n is not None and n % step == 0]
-        if step >= 1 and len(found) <= most:
-            return [Tick(place + 0.5, labels[place]) for place in found]
+        indices = [index for index, n in enumerate(numbers) if n is not None and n % step == 0]
+        if step >= 1 and len(indices) <= max_ticks:
+            return [Tick(place + 0.5, labels[place]) for place in indices]
     return []
 
 
-def _edges(labels: Sequence[str]) -> list[float] | None:
+def _interval_edges(labels: Sequence[str]) -> list[float] | None:
     """The edges of intervals that follow each other; other values may come after them."""
-    found = [_INTERVAL.fullmatch(label) for label in labels]
-    pairs = [(float(m.group(1)), float(m.group(2))) for m in found if m and _readable(m)]
-    whole = len(pairs) >= max(2, len(labels) - 2) and all(found[: len(pairs)])
+    matches = [_INTERVAL.fullmatch(label) for label in labels]
+    pairs = [(float(m.group(1)), float(m.group(2))) for m in matches if m and _is_interval(m)]
+    complete = len(pairs) >= max(2, len(labels) - 2) and all(matches[: len(pairs)])
     joined = all(one[1] == other[0] for one, other in pairwise(pairs))
-    return [pairs[0][0], *(high for _, high in pairs)] if whole and joined else None
+    return [pairs[0][0], *(high for _, high in pairs)] if complete and joined else None
 
 
-def _readable(match: re.Match[str]) -> bool:
+def _is_interval(match: re.Match[str]) -> bool:
     try:
         return float(match.group(1)) < float(match.group(2))
     except ValueError:
         return False
 
 
-def _between(edges: Sequence[float], most: int) -> list[Tick]:
+def _ticks_between(edges: Sequence[float], max_ticks: int) -> list[Tick]:
     low, high = edges[0], edges[-1]
-    step = next((s for s in _STEPS if (high - low) / s <= most - 1), high - low)
+    step = next((s for s in _STEPS if (high - low) / s <= max_ticks - 1), high - low)
     numbers = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
-    places = np.interp(numbers, edges, np.arange(len(edges)))
-    return [Tick(float(at), compact(float(n))) for at, n in zip(places, numbers, strict=True)]
+    positions = np.interp(numbers, edges, np.arange(len(edges)))
+    return [
+        Tick(float(at), format_compact(float(n))) for at, n in zip(positions, numbers, strict=True)
+    ]
 
 
-def _spread(labels: Sequence[str], most: int) -> list[Tick]:
-    step = -(-len(labels) // most)
-    return [Tick(place + 0.5, labels[place]) for place in range(0, len(labels), step)]
+def _spread_ticks(labels: Sequence[str], max_ticks: int) -> list[Tick]:
+    step = -(-len(labels) // max_ticks)
+    return [Tick(index + 0.5, labels[index]) for index in range(0, len(labels), step)]
 
 
-def compact(number: float) -> str:
+def format_compact(number: float) -> str:
     """A number on an axis: thousands and millions by a letter."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(number) >= size:
@@ -77,13 +79,13 @@ def compact(number: float) -> str:
     return f"{number:.6g}"
 
 
-def tick_marks(
-    labels: Sequence[str], left: float, right: float, y: float, most: int = _MOST
+def draw_ticks(
+    labels: Sequence[str], left: float, right: float, y: float, max_ticks: int = _MAX_TICKS
 ) -> Markup:
     """Names under an axis from left to right; one that would touch another is left out."""
     unit, end, marks = (right - left) / len(labels), left - _LETTER, []
-    for tick in ticks(labels, most):
-        label = clipped(tick.label, 12)
+    for tick in choose_ticks(labels, max_ticks):
+        label = truncate(tick.label, 12)
         wide = len(label) * _LETTER
         x = min(max(left + tick.at * unit - wide / 2, left), right - wide)
         if x >= end + _LETTER:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from juncture._util.atomic_file import replacing
+from juncture._util.atomic_file import atomic_write
 from juncture._util.html import Markup, join, tag
 from juncture.privacy.accounting import Neighbours
 from juncture.publish.release import Release
 from juncture.publish.report.account import Account, account_of
-from juncture.publish.report.distributions import single_attributes, strongest_pairs
-from juncture.publish.report.fit import fit
-from juncture.publish.report.guarantee import guarantee
-from juncture.publish.report.ledger_section import ledger_section
-from juncture.publish.report.reuse import reuse
-from juncture.publish.report.structure import structure
+from juncture.publish.report.distributions import render_attributes, render_pairs
+from juncture.publish.report.fit import render_fit
+from juncture.publish.report.guarantee import render_guarantee
+from juncture.publish.report.ledger_section import render_ledger
+from juncture.publish.report.reuse import render_reuse
+from juncture.publish.report.structure import render_structure
 from juncture.publish.report.style import style_sheet
-from juncture.publish.report.words import counted, figure, large, plural
+from juncture.publish.report.words import format_count, format_large, format_number, pluralize
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _LOGO = Markup(
@@ -44,7 +44,7 @@ def write_report(
     """
     target = Path(path)
     page = report_html(release, title=title, source=source).encode()
-    with replacing(target) as file:
+    with atomic_write(target) as file:
         file.write(page)
     return target
 
@@ -93,7 +93,7 @@ def _header(release: Release, account: Account | None, name: str) -> Markup:
             "dl",
             [
                 tag("div", tag("dt", what), tag("dd", value))
-                for what, value in _key(release, account)
+                for what, value in _key_figures(release, account)
             ],
             class_="figures",
         ),
@@ -102,38 +102,42 @@ def _header(release: Release, account: Account | None, name: str) -> Markup:
 
 def _introduction(account: Account | None) -> str:
     protected = account is not None and account.holds
-    made = "counts to which noise was added" if protected else "noisy counts"
+    basis = "counts to which noise was added" if protected else "noisy counts"
     return (
-        f"This is a statistical model of a table of records, estimated from {made}; it holds no "
+        f"This is a statistical model of a table of records, estimated from {basis}; it holds no "
         "record of anybody. Any question about the table can be asked of it, and this page says "
         + ("what protects the people in the table, " if protected else "")
         + "what the model found, and how far to trust it."
     )
 
 
-def _key(release: Release, account: Account | None) -> list[tuple[str, str]]:
+def _key_figures(release: Release, account: Account | None) -> list[tuple[str, str]]:
     model = release.model
     figures = [
-        (_records(account), counted(round(model.total))),
+        (_records_label(account), format_count(round(model.total))),
         ("attributes" if len(model.domain) != 1 else "attribute", f"{len(model.domain):,}"),
-        ("cells in the full table", large(model.domain.size)),
+        ("cells in the full table", format_large(model.domain.size)),
         ("measurements", f"{len(release.measurements):,}"),
-        ("privacy budget spent", _spent(account)),
+        ("privacy budget spent", _format_spent(account)),
     ]
     if account is not None and account.dates:
         figures.append(("last event", account.dates[1]))
     return figures
 
 
-def _records(account: Account | None) -> str:
+def _records_label(account: Account | None) -> str:
     known = account is not None and account.neighbours is Neighbours.REPLACE
     return "records" if known else "records, estimated"
 
 
-def _spent(account: Account | None) -> str:
+def _format_spent(account: Account | None) -> str:
     if account is None or not account.holds:
         return "not stated"
-    return f"ε = {figure(account.epsilon)}" if account.pure else f"ρ = {figure(account.rho)}"
+    return (
+        f"ε = {format_number(account.epsilon)}"
+        if account.pure
+        else f"ρ = {format_number(account.rho)}"
+    )
 
 
 Section = tuple[str, str, str, Markup]
@@ -142,16 +146,16 @@ Section = tuple[str, str, str, Markup]
 def _sections(release: Release, account: Account | None, source: Path | None) -> list[Section]:
     """For each section its anchor, its name in the contents, its heading and what it holds."""
     model = release.model
-    named = plural(len(model.domain), "attribute")
+    named = pluralize(len(model.domain), "attribute")
     return [
-        ("guarantee", "Guarantee", "The guarantee", guarantee(account, model.total)),
-        ("ledger", "Ledger", "The ledger: what was spent", ledger_section(account)),
-        ("structure", "Structure", "The structure of the model", structure(model.plan)),
-        ("attributes", "Attributes", f"The {named}, one by one", single_attributes(model)),
-        ("pairs", "Pairs", "The strongest pairs", strongest_pairs(model)),
+        ("guarantee", "Guarantee", "The guarantee", render_guarantee(account, model.total)),
+        ("ledger", "Ledger", "The ledger: what was spent", render_ledger(account)),
+        ("structure", "Structure", "The structure of the model", render_structure(model.plan)),
+        ("attributes", "Attributes", f"The {named}, one by one", render_attributes(model)),
+        ("pairs", "Pairs", "The strongest pairs", render_pairs(model)),
         ("fit", "Fit", "How well it fits",
-         fit(model, release.measurements, release.statistics)),
-        ("reuse", "Use and cite", "How to use and cite it", reuse(model, source)),
+         render_fit(model, release.measurements, release.statistics)),
+        ("reuse", "Use and cite", "How to use and cite it", render_reuse(model, source)),
     ]  # fmt: skip
 
 
@@ -161,7 +165,7 @@ def _contents(sections: list[Section]) -> Markup:
 
 
 def _main(sections: list[Section]) -> Markup:
-    made = [
+    rendered = [
         tag("section", tag("h2", heading, id=f"{anchor}-title"), content, id=anchor,
             aria_labelledby=f"{anchor}-title")
         for anchor, _, heading, content in sections
@@ -170,4 +174,4 @@ def _main(sections: list[Section]) -> Markup:
         "footer",
         tag("p", "Written by Juncture from the release alone. This page loads nothing else."),
     )
-    return tag("main", join(made), footer, id="report")
+    return tag("main", join(rendered), footer, id="report")

@@ -11,27 +11,35 @@ import numpy as np
 from juncture._util.html import Markup, join, tag
 from juncture.errors import JunctureError
 from juncture.fit.estimation import Status
-from juncture.fit.misfit import Misfit, misfit_of
+from juncture.fit.misfit import Misfit, measure_misfit
 from juncture.model.model import Model
 from juncture.privacy.request import words as query_words
-from juncture.publish.report.tables import folded_if_long, table
-from juncture.publish.report.words import clipped, figure, plural
+from juncture.publish.report.tables import render_long_table, render_table
+from juncture.publish.report.words import format_number, pluralize, truncate
 from juncture.tables.measurement import Measurement
 
 _FLAG, _LARGE = 6.0, 3.0
-_MOST_ROWS = 300
+_MAX_ROWS = 300
 # What other parts of the page say, or this one in words of its own.
-_NAMED = frozenset(
+_KNOWN_STATISTICS = frozenset(
     {"status", "loss", "lower_bound", "oracle_calls", "seconds", "neighbours", "budget", "spent"}
 )
 
 
-def fit(model: Model, measurements: Sequence[Measurement], statistics: Mapping[str, Any]) -> Markup:
+def render_fit(
+    model: Model, measurements: Sequence[Measurement], statistics: Mapping[str, Any]
+) -> Markup:
     """Status and certificate, then one line for each measurement."""
-    return join([_ending(statistics), _figures(statistics), _misfits(model, measurements)])
+    return join(
+        [
+            _describe_status(statistics),
+            _figure_table(statistics),
+            _render_misfits(model, measurements),
+        ]
+    )
 
 
-def _ending(statistics: Mapping[str, Any]) -> Markup:
+def _describe_status(statistics: Mapping[str, Any]) -> Markup:
     name = statistics.get("status")
     known = name in Status.__members__ if isinstance(name, str) else False
     if known and isinstance(name, str):
@@ -63,8 +71,8 @@ _STATUS_WORDS = {
 }
 
 
-def _figures(statistics: Mapping[str, Any]) -> Markup | None:
-    numbers = {name: _number(value) for name, value in statistics.items()}
+def _figure_table(statistics: Mapping[str, Any]) -> Markup | None:
+    numbers = {name: _finite_number(value) for name, value in statistics.items()}
     loss, bound = numbers.get("loss"), numbers.get("lower_bound")
     known = [
         ("Loss", loss, "how far the model is from the measurements"),
@@ -74,54 +82,69 @@ def _figures(statistics: Mapping[str, Any]) -> Markup | None:
         ("Steps", numbers.get("oracle_calls"), "computations of all marginals"),
         ("Seconds", numbers.get("seconds"), "where the release was made"),
     ]  # fmt: skip
-    rows = [(name, figure(value), words) for name, value, words in known if value is not None]
-    for name in [name for name in numbers if name not in _NAMED]:
+    rows = [
+        (name, format_number(value), meaning) for name, value, meaning in known if value is not None
+    ]
+    for name in [name for name in numbers if name not in _KNOWN_STATISTICS]:
         shown = numbers[name]
-        rows.append((name, _plain(statistics[name]) if shown is None else figure(shown), ""))
+        rows.append(
+            (name, _format_value(statistics[name]) if shown is None else format_number(shown), "")
+        )
     if not rows:
         return None
-    return table("How the fit went", ("Figure", "Value", "Meaning"), rows, numbers=(1,))
+    return render_table("How the fit went", ("Figure", "Value", "Meaning"), rows, numbers=(1,))
 
 
-def _plain(value: object) -> str:
+def _format_value(value: object) -> str:
     """Whatever a release states, at a length that can be read."""
     return (
         f"{len(value)} entries"
         if isinstance(value, list | tuple | dict)
-        else clipped(str(value), 120)
+        else truncate(str(value), 120)
     )
 
 
-def _number(value: object) -> float | None:
-    sound = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return float(value) if sound and math.isfinite(float(value)) else None  # type: ignore[arg-type]
+def _finite_number(value: object) -> float | None:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(float(value)) else None  # type: ignore[arg-type]
 
 
-def _misfits(model: Model, measurements: Sequence[Measurement]) -> Markup:
+def _render_misfits(model: Model, measurements: Sequence[Measurement]) -> Markup:
     heading = tag("h3", "Do the measurements agree with the model?")
     if not measurements:
         return join([heading, tag("p", "The release holds no measurements to compare with.")])
-    found = [_compared(model, measurement) for measurement in measurements[:_MOST_ROWS]]
-    pairs = list(zip(measurements, found, strict=False))
+    misfits = [_compare(model, measurement) for measurement in measurements[:_MAX_ROWS]]
+    pairs = list(zip(measurements, misfits, strict=False))
     flagged = [pair for pair in pairs if pair[1] is not None and pair[1].deviations > _FLAG]
-    left = len(measurements) - len(found)
-    more = tag("p", f"And {plural(left, 'measurement')} more.", class_="hint") if left else None
+    left = len(measurements) - len(misfits)
+    more = tag("p", f"And {pluralize(left, 'measurement')} more.", class_="hint") if left else None
     heads = ("Measurement", "Asked", "Answers", "Noise", "Residuals", "Verdict")
     return join(
         [
             heading,
-            tag("p", _EXPLAINED),
+            tag("p", _EXPLANATION),
             _summary(len(flagged), len(pairs)),
-            table("Measurements that do not fit", heads, map(_row, *zip(*flagged, strict=True)),
-                  numbers=(2, 3, 4)) if flagged else None,
-            folded_if_long([_row(*pair) for pair in pairs], "All measurements", heads,
-                           noun="measurement", numbers=(2, 3, 4)),
+            render_table(
+                "Measurements that do not fit",
+                heads,
+                map(_row, *zip(*flagged, strict=True)),
+                numbers=(2, 3, 4),
+            )
+            if flagged
+            else None,
+            render_long_table(
+                [_row(*pair) for pair in pairs],
+                "All measurements",
+                heads,
+                noun="measurement",
+                numbers=(2, 3, 4),
+            ),
             more,
         ]
-    )  # fmt: skip
+    )
 
 
-_EXPLAINED = (
+_EXPLANATION = (
     "A measurement's residuals are compared with its own noise: the mean squared residual over the "
     "variance is about 1, or less, where all is well. Far more means that the stated noise is too "
     "small, that values were mixed up, or that other measurements contradict it."
@@ -130,16 +153,18 @@ _EXPLAINED = (
 
 def _summary(flagged: int, compared: int) -> Markup:
     if flagged:
-        words = f"{flagged} of {compared} contradict their own noise. Do not rely on them unseen."
-        return tag("p", tag("strong", words), class_="note flag")
-    words = "The measurement agrees" if compared == 1 else f"All {compared} measurements agree"
-    return tag("p", tag("strong", f"{words} with the model, within the noise."), class_="note")
+        sentence = (
+            f"{flagged} of {compared} contradict their own noise. Do not rely on them unseen."
+        )
+        return tag("p", tag("strong", sentence), class_="note flag")
+    sentence = "The measurement agrees" if compared == 1 else f"All {compared} measurements agree"
+    return tag("p", tag("strong", f"{sentence} with the model, within the noise."), class_="note")
 
 
-def _compared(model: Model, measurement: Measurement) -> Misfit | None:
+def _compare(model: Model, measurement: Measurement) -> Misfit | None:
     """How a measurement fits; none where the model cannot be asked for its table."""
     try:
-        return misfit_of(model, measurement)
+        return measure_misfit(model, measurement)
     except JunctureError:
         return None
 
@@ -147,21 +172,25 @@ def _compared(model: Model, measurement: Measurement) -> Misfit | None:
 def _row(measurement: Measurement, misfit: Misfit | None) -> tuple[str | Markup, ...]:
     return (
         ", ".join(measurement.clique) or "all records",
-        _asked(measurement),
+        _describe_query(measurement),
         f"{measurement.n_rows:,}",
-        f"{measurement.noise} {_scales(measurement)}",
+        f"{measurement.noise} {_format_stddev(measurement)}",
         "" if misfit is None else f"{misfit.ratio:.2f}",
         _verdict(misfit),
     )
 
 
-def _asked(measurement: Measurement) -> str:
+def _describe_query(measurement: Measurement) -> str:
     return query_words(measurement.query)
 
 
-def _scales(measurement: Measurement) -> str:
+def _format_stddev(measurement: Measurement) -> str:
     low, high = float(measurement.stddev.min()), float(measurement.stddev.max())
-    return f"±{figure(low)}" if low == high else f"±{figure(low)} to {figure(high)}"
+    return (
+        f"±{format_number(low)}"
+        if low == high
+        else f"±{format_number(low)} to {format_number(high)}"
+    )
 
 
 def _verdict(misfit: Misfit | None) -> str | Markup:

@@ -7,7 +7,7 @@ import math
 from juncture._util.html import Markup, join, tag
 from juncture.privacy.accounting import Neighbours
 from juncture.publish.report.account import Account
-from juncture.publish.report.words import figure, percent, plural
+from juncture.publish.report.words import format_number, format_percent, pluralize
 
 # Beyond this epsilon even odds may become more than 99 percent.
 _LARGE = 5.0
@@ -30,35 +30,35 @@ _RELATION = {
 }
 
 
-def guarantee(account: Account | None, total: float) -> Markup:
+def render_guarantee(account: Account | None, total: float) -> Markup:
     """The whole section, without its heading."""
     if account is None:
-        return _none(
+        return _no_guarantee(
             "This release holds no ledger.",
             "Its measurements may have been protected elsewhere, or not at all: this file does not "
             "tell. Ask whoever published it.",
         )
     if not account.entries:
-        return _none(
+        return _no_guarantee(
             "The ledger of this release holds no events.",
             "What its measurements cost, if anything, is not known here.",
         )
     if not account.holds:
-        return _none(
+        return _no_guarantee(
             "The ledger of this release has no sound cost for every event.",
             "Without it no total can be stated.",
         )
-    delta = usual_delta(total)
-    return join([_words(account, delta), _symbols(account, delta), _limits(account)])
+    delta = default_delta(total)
+    return join([_in_words(account, delta), _in_symbols(account, delta), _limits(account)])
 
 
-def usual_delta(total: float) -> float:
+def default_delta(total: float) -> float:
     """A power of ten, at most a millionth and well below one in the number of records."""
     digits = math.ceil(math.log10(max(total, 1.0))) + 1
     return 10.0 ** -min(15, max(6, digits))
 
 
-def _none(first: str, second: str) -> Markup:
+def _no_guarantee(first: str, second: str) -> Markup:
     return tag(
         "div",
         tag("p", tag("strong", "No privacy guarantee is stated."), " ", first, " ", second),
@@ -66,9 +66,9 @@ def _none(first: str, second: str) -> Markup:
     )
 
 
-def _words(account: Account, delta: float) -> Markup:
+def _in_words(account: Account, delta: float) -> Markup:
     epsilon = account.epsilon if account.pure else account.epsilon_for(delta)
-    ratio, low, high = _doubled(epsilon)
+    ratio, low, high = _odds_range(epsilon)
     change = _CHANGE[account.neighbours]
     exception = (
         "" if account.pure else f" This holds but for a probability of at most {_one_in(delta)}."
@@ -92,50 +92,52 @@ def _words(account: Account, delta: float) -> Markup:
                 f"{high} or less than {low}. This holds against everybody, also against those who "
                 "will know more in the future than anyone knows today.",
             ),
-            _weak(epsilon),
+            _weak_warning(epsilon),
         ]
     )
 
 
-def _weak(epsilon: float) -> Markup | None:
+def _weak_warning(epsilon: float) -> Markup | None:
     """A warning where the bound allows near certainty."""
     if epsilon <= _LARGE:
         return None
     return tag(
         "p",
-        tag("strong", f"This ε of {figure(epsilon)} is large."),
+        tag("strong", f"This ε of {format_number(epsilon)} is large."),
         " The bound above allows near certainty about a single person. Noise was added all the "
         "same, but the guarantee alone should not be relied on.",
         class_="note flag",
     )
 
 
-def _doubled(epsilon: float) -> tuple[str, str, str]:
+def _odds_range(epsilon: float) -> tuple[str, str, str]:
     """The largest ratio of probabilities, and the range that even odds can move in."""
     ratio = math.exp(min(epsilon, 700.0))
     high = ratio / (1.0 + ratio)
     shown = f"{ratio:.3g}" if ratio < 100 else f"{ratio:,.0f}" if ratio < 1e9 else "a billion"
-    return shown, percent(1.0 - high), percent(high)
+    return shown, format_percent(1.0 - high), format_percent(high)
 
 
 def _one_in(delta: float) -> str:
     return f"one in {round(1.0 / delta):,}"
 
 
-def _symbols(account: Account, delta: float) -> Markup:
+def _in_symbols(account: Account, delta: float) -> Markup:
     rows = list[tuple[Markup | str, str]]()
     if account.pure:
-        rows.append((f"ε = {figure(account.epsilon)}", "pure differential privacy"))
+        rows.append((f"ε = {format_number(account.epsilon)}", "pure differential privacy"))
     if math.isfinite(account.rho):
-        rows.append((f"ρ = {figure(account.rho)}", "zero-concentrated differential privacy (zCDP)"))
-        rows += _approximate(account, delta)
-    events = plural(len(account.entries), "event")
+        rows.append(
+            (f"ρ = {format_number(account.rho)}", "zero-concentrated differential privacy (zCDP)")
+        )
+        rows += _approximate_rows(account, delta)
+    events = pluralize(len(account.entries), "event")
     return join(
         [
             tag("h3", "In symbols"),
             tag(
                 "dl",
-                [tag("div", tag("dt", symbol), tag("dd", words)) for symbol, words in rows],
+                [tag("div", tag("dt", symbol), tag("dd", meaning)) for symbol, meaning in rows],
                 class_="symbols",
             ),
             tag("p", _formula(account)),
@@ -150,12 +152,12 @@ def _symbols(account: Account, delta: float) -> Markup:
     )
 
 
-def _approximate(account: Account, delta: float) -> list[tuple[Markup | str, str]]:
+def _approximate_rows(account: Account, delta: float) -> list[tuple[Markup | str, str]]:
     """The epsilon with a delta, where it says more than the pure one."""
     epsilon = account.epsilon_for(delta)
     if epsilon >= account.epsilon:
         return []
-    pair = join([f"(ε, δ) = ({figure(epsilon)}, ", _power(delta), ")"])
+    pair = join([f"(ε, δ) = ({format_number(epsilon)}, ", _power(delta), ")"])
     return [(pair, "what follows for this δ; another δ gives another ε")]
 
 
@@ -199,7 +201,7 @@ def _limits(account: Account) -> Markup:
             "Releases add up.",
             "Whatever else is published about the same people costs too, and the costs add up."
             + (
-                f" The ledger had {plural(earlier, 'event')} before those of this release."
+                f" The ledger had {pluralize(earlier, 'event')} before those of this release."
                 if earlier
                 else ""
             ),

@@ -8,21 +8,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from juncture._util.html import Markup, join, tag
-from juncture.publish.report.axis import tick_marks
-from juncture.publish.report.charts import merged, svg
-from juncture.publish.report.words import clipped, counted, percent
+from juncture.publish.report.axis import draw_ticks
+from juncture.publish.report.charts import group_labels, svg
+from juncture.publish.report.words import format_count, format_percent, truncate
 from juncture.tables.layout import Vector
 
 WIDTH = 340.0
-_MOST_GROUPS, _LEFT, _NAMED = 24, 106.0, 16
+_MAX_GROUPS, _LEFT, _NAMED = 24, 106.0, 16
 
 
-def heat_map(
+def draw_heat_map(
     rows: tuple[str, Sequence[str]], columns: tuple[str, Sequence[str]], table: Vector
 ) -> Markup:
     """Each row adds up to 100%: the stronger a cell's colour, the larger its share of the row."""
-    row_ends, row_names = merged(rows[1], _MOST_GROUPS)
-    column_ends, column_names = merged(columns[1], _MOST_GROUPS)
+    row_ends, row_names = group_labels(rows[1], _MAX_GROUPS)
+    column_ends, column_names = group_labels(columns[1], _MAX_GROUPS)
     masses = np.add.reduceat(np.add.reduceat(table, row_ends[:-1], 0), column_ends[:-1], 1)
     sums = masses.sum(axis=1, keepdims=True)
     shares = np.divide(masses, sums, out=np.zeros_like(masses), where=sums > 0)
@@ -48,33 +48,33 @@ def _cells(
     rows: Sequence[str], columns: Sequence[str], masses: Vector, shares: Vector,
     peak: float, high: float,
 ) -> Markup:  # fmt: skip
-    wide, made = (WIDTH - _LEFT) / len(columns), []
+    wide, rects = (WIDTH - _LEFT) / len(columns), []
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
-            words = (
-                f"{row} · {column}: {counted(masses[i, j])} records, "
-                f"{percent(shares[i, j])} of {row}"
+            title = (
+                f"{row} · {column}: {format_count(masses[i, j])} records, "
+                f"{format_percent(shares[i, j])} of {row}"
             )
-            made.append(
+            rects.append(
                 tag(
-                    "rect", tag("title", words),
+                    "rect", tag("title", title),
                     x=_LEFT + j * wide, y=4 + i * high, width=wide, height=high,
                     fill_opacity=shade(shares[i, j] / peak), class_="cell",
                 )
             )  # fmt: skip
-    return join(made)
+    return join(rects)
 
 
-def shade(part: float) -> float:
+def shade(share: float) -> float:
     """How opaque a cell is: the square root shows small shares too; the legend follows it."""
-    return round(math.sqrt(max(0.0, part)), 2)
+    return round(math.sqrt(max(0.0, share)), 2)
 
 
 def _row_labels(names: Sequence[str], high: float) -> Markup:
     every = 1 if high >= 12.0 else 2
     shown = range(0, len(names), every)
     return join(
-        tag("text", clipped(names[i], 15), x=_LEFT - 7, y=4 + (i + 0.5) * high + 4, class_="end")
+        tag("text", truncate(names[i], 15), x=_LEFT - 7, y=4 + (i + 0.5) * high + 4, class_="end")
         for i in shown
     )
 
@@ -82,7 +82,7 @@ def _row_labels(names: Sequence[str], high: float) -> Markup:
 def _foot(names: Sequence[str], values: Sequence[str], floor: float) -> tuple[Markup, float]:
     """Names under the columns, aslant where they would not fit, and the room they take."""
     if len(names) > _NAMED or len(names) != len(values):
-        return tick_marks(values, _LEFT, WIDTH, floor + 15), 20.0
+        return draw_ticks(values, _LEFT, WIDTH, floor + 15), 20.0
     wide = (WIDTH - _LEFT) / len(names)
     fits = int(wide / 6.6)
     if all(len(name) <= fits for name in names):
@@ -95,23 +95,29 @@ def _foot(names: Sequence[str], values: Sequence[str], floor: float) -> tuple[Ma
     for j, name in enumerate(names):
         x, y = _LEFT + (j + 0.5) * wide + 4, floor + 12
         turn = f"rotate({-slope} {x:.1f} {y:.1f})"
-        aslant.append(tag("text", clipped(name, 15), x=x, y=y, class_="quiet end", transform=turn))
+        aslant.append(tag("text", truncate(name, 15), x=x, y=y, class_="quiet end", transform=turn))
     longest = max(min(len(name), 15) for name in names)
     return join(aslant), 16.0 + 6.4 * math.sin(math.radians(slope)) * longest
 
 
 def _legend(peak: float, y: float) -> Markup:
     swatches = [
-        tag("rect", x=_LEFT + place * 18, y=y, width=18, height=10, class_="cell",
-            fill_opacity=shade(place / 5))
-        for place in range(6)
+        tag("rect", x=_LEFT + index * 18, y=y, width=18, height=10, class_="cell",
+            fill_opacity=shade(index / 5))
+        for index in range(6)
     ]  # fmt: skip
     return join(
         [
             tag("text", "0%", x=_LEFT - 7, y=y + 9, class_="quiet end small"),
             swatches,
             tag("rect", x=_LEFT, y=y, width=108, height=10, class_="frame"),
-            tag("text", f"{percent(peak)} of a row", x=_LEFT + 115, y=y + 9, class_="quiet small"),
+            tag(
+                "text",
+                f"{format_percent(peak)} of a row",
+                x=_LEFT + 115,
+                y=y + 9,
+                class_="quiet small",
+            ),
         ]
     )
 
@@ -120,6 +126,6 @@ def _strongest(
     rows: Sequence[str], columns: Sequence[str], masses: Vector, shares: Vector
 ) -> list[str]:
     """The three cells with most records, in words."""
-    places = np.argsort(-masses, axis=None, kind="stable")[:3]
-    cells = [divmod(int(place), masses.shape[1]) for place in places]
-    return [f"{percent(shares[i, j])} of {rows[i]} are {columns[j]}" for i, j in cells]
+    indices = np.argsort(-masses, axis=None, kind="stable")[:3]
+    cells = [divmod(int(index), masses.shape[1]) for index in indices]
+    return [f"{format_percent(shares[i, j])} of {rows[i]} are {columns[j]}" for i, j in cells]

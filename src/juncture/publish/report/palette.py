@@ -28,7 +28,7 @@ TEXTS = ("ink", "quiet", "accent", "flag")
 GROUNDS = ("paper", "card", "wash", "flag-wash")
 
 
-def variables(colours: dict[str, str]) -> str:
+def css_variables(colours: dict[str, str]) -> str:
     """The colours as CSS variables."""
     return "".join(f"--{name}:{value};" for name, value in colours.items())
 
@@ -40,6 +40,6 @@ def contrast(one: str, other: str) -> float:
 
 
 def _luminance(colour: str) -> float:
-    channels = [int(colour[place : place + 2], 16) / 255.0 for place in (1, 3, 5)]
+    channels = [int(colour[start : start + 2], 16) / 255.0 for start in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 
 from juncture._util.html import Markup, join, tag
-from juncture.engine.plan_text import readable_bytes
+from juncture.engine.plan_text import format_bytes
 from juncture.model.model import Model
-from juncture.publish.report.words import figure
+from juncture.publish.report.words import format_number
 
 _ANY_NAME = "release.jct"
 _CITATION = """@inproceedings{mckenna2019graphical,
@@ -23,7 +23,7 @@ _CITATION = """@inproceedings{mckenna2019graphical,
 }"""
 
 
-def reuse(model: Model, source: Path | None) -> Markup:
+def render_reuse(model: Model, source: Path | None) -> Markup:
     """How to load it and ask it, what the file is, and what to cite."""
     name = _ANY_NAME if source is None else source.name
     return join(
@@ -33,11 +33,11 @@ def reuse(model: Model, source: Path | None) -> Markup:
                 "Everything on this page, and much more, can be asked of the release itself, as "
                 "often as one likes: it costs no privacy.",
             ),
-            _file(source),
+            _describe_file(source),
             tag("h3", "In Python"),
-            _code(python_lines(model, name)),
+            _code(python_example(model, name)),
             tag("h3", "On the command line"),
-            _code(command_lines(model, name)),
+            _code(command_example(model, name)),
             tag("h3", "How to cite the method"),
             _code(_CITATION),
         ]
@@ -48,7 +48,7 @@ def _code(lines: str) -> Markup:
     return tag("pre", tag("code", lines), tabindex="0")
 
 
-def python_lines(model: Model, name: str) -> str:
+def python_example(model: Model, name: str) -> str:
     """Lines that load a release and ask it; they run as they stand."""
     names = tuple(model.domain)[:2]
     return "\n".join(
@@ -63,7 +63,7 @@ def python_lines(model: Model, name: str) -> str:
     )
 
 
-def command_lines(model: Model, name: str) -> str:
+def command_example(model: Model, name: str) -> str:
     """The same on the command line."""
     file = shlex.quote(name)
     return "\n".join(
@@ -80,7 +80,7 @@ def _query(model: Model) -> str:
     return f"SELECT {first}, COUNT(*) AS n FROM release GROUP BY {first}"
 
 
-def _file(source: Path | None) -> Markup | None:
+def _describe_file(source: Path | None) -> Markup | None:
     """The file that this page describes, so that it can be recognised."""
     if source is None:
         return None
@@ -89,7 +89,8 @@ def _file(source: Path | None) -> Markup | None:
         "p",
         "This page describes the file ",
         tag("strong", source.name),
-        f" of {readable_bytes(len(content))} ({figure(len(content))} bytes), whose SHA-256 is ",
+        f" of {format_bytes(len(content))} ({format_number(len(content))} bytes), whose SHA-256 is "
+        "",
         tag("code", hashlib.sha256(content).hexdigest()),
         ".",
     )

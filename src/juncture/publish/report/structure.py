@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from juncture._util.html import Markup, join, tag
 from juncture.engine.plan import Plan
-from juncture.publish.report.tree_drawing import roots, tree_picture
-from juncture.publish.report.words import large, listed, plural
+from juncture.publish.report.tree_drawing import count_roots, draw_tree
+from juncture.publish.report.words import format_large, join_names, pluralize
 
 
-def structure(plan: Plan) -> Markup:
+def render_structure(plan: Plan) -> Markup:
     """What the tree is, in words, and its picture."""
-    return join([tag("p", _words(plan)), _free(plan), tree_picture(plan)])
+    return join([tag("p", _describe(plan)), _free_note(plan), draw_tree(plan)])
 
 
-def _words(plan: Plan) -> str:
-    size = large(plan.domain.size)
+def _describe(plan: Plan) -> str:
+    size = format_large(plan.domain.size)
     if len(plan.nodes) == 1:
         return (
             "The model is one table on the attributes in the box, with "
-            f"{plural(plan.cells, 'cell')}; any of them may depend on any other."
+            f"{pluralize(plan.cells, 'cell')}; any of them may depend on any other."
         )
-    parts = roots(plan)
+    n_parts = count_roots(plan)
     apart = (
         ""
-        if parts <= 1
-        else f" It falls into {plural(parts, 'part')}, which are independent of each other."
+        if n_parts <= 1
+        else f" It falls into {pluralize(n_parts, 'part')}, which are independent of each other."
     )
     return (
         f"The full table would have {size} cells. The model never forms it: it is a tree of "
-        f"{plural(len(plan.nodes), 'smaller table')} with {large(plan.cells)} cells "
+        f"{pluralize(len(plan.nodes), 'smaller table')} with {format_large(plan.cells)} cells "
         f"together, the cliques of a junction tree.{apart} Each box, or line, is a clique. Names "
         "in bold appear there first; the others are shared with the clique above, and through them "
         "alone what is above and what is below depend on each other."
     )
 
 
-def _free(plan: Plan) -> Markup | None:
+def _free_note(plan: Plan) -> Markup | None:
     names = plan.free_attributes
     if not names:
         return None
     return tag(
         "p",
-        tag("strong", f"Not measured: {listed(names)}."),
+        tag("strong", f"Not measured: {join_names(names)}."),
         " About such attributes the model knows nothing: it holds all their values to be equally "
         "likely, whatever the other attributes are.",
         class_="note",

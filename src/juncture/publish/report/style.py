@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from juncture.publish.report.palette import DARK, LIGHT, variables
+from juncture.publish.report.palette import DARK, LIGHT, css_variables
 
 _BASE = """
 *,*::before,*::after{box-sizing:border-box}
@@ -166,8 +166,8 @@ _PRINT = """
 def style_sheet() -> str:
     """The whole sheet."""
     colours = (
-        f":root{{color-scheme:light dark;{variables(LIGHT)}}}\n"
-        f"@media(prefers-color-scheme:dark){{:root{{{variables(DARK)}}}}}"
+        f":root{{color-scheme:light dark;{css_variables(LIGHT)}}}\n"
+        f"@media(prefers-color-scheme:dark){{:root{{{css_variables(DARK)}}}}}"
     )
-    parts = (_BASE, _LAYOUT, _PARTS, _DRAWINGS, _PRINT.replace("LIGHT", variables(LIGHT)))
+    parts = (_BASE, _LAYOUT, _PARTS, _DRAWINGS, _PRINT.replace("LIGHT", css_variables(LIGHT)))
     return colours + "".join(parts)

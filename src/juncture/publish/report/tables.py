@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from juncture._util.html import Child, Markup, tag
-from juncture.publish.report.words import plural
+from juncture.publish.report.words import pluralize
 
 _LONG = 16
 
 
-def table(
+def render_table(
     caption: str,
     heads: Sequence[str],
     rows: Iterable[Sequence[Child]],
@@ -20,19 +20,21 @@ def table(
     """A table that scrolls sideways in its own box; `numbers` are the columns set to the right."""
     content = [tuple(row) for row in rows]
     right = set(numbers)
-    kinds = ["n" if place in right else _kind(content, place) for place in range(len(heads))]
+    kinds = [
+        "n" if index in right else _column_class(content, index) for index in range(len(heads))
+    ]
     head = [tag("th", h, scope="col", class_=k) for h, k in zip(heads, kinds, strict=True)]
     body = [_row(row, kinds) for row in content]
-    made = tag(
+    element = tag(
         "table",
         tag("caption", caption),
         tag("thead", tag("tr", head)),
         tag("tbody", body),
     )
-    return tag("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    return tag("div", element, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def _kind(rows: Sequence[Sequence[Child]], column: int) -> str | None:
+def _column_class(rows: Sequence[Sequence[Child]], column: int) -> str | None:
     """A column of long texts gets room for them."""
     texts = [row[column] for row in rows]
     return "t" if any(isinstance(t, str) and len(t) > 28 for t in texts) else None
@@ -44,12 +46,12 @@ def _row(row: Sequence[Child], kinds: Sequence[str | None]) -> Markup:
     return tag("tr", first, rest)
 
 
-def folded(summary: str, *content: Child) -> Markup:
+def fold(summary: str, *content: Child) -> Markup:
     """Content behind a line that opens it, by mouse or keyboard."""
     return tag("details", tag("summary", summary), *content)
 
 
-def folded_if_long(
+def render_long_table(
     rows: Sequence[Sequence[Child]],
     caption: str,
     heads: Sequence[str],
@@ -58,5 +60,7 @@ def folded_if_long(
     numbers: Iterable[int] = (),
 ) -> Markup:
     """A table, open while it is short."""
-    made = table(caption, heads, rows, numbers=numbers)
-    return made if len(rows) <= _LONG else folded(f"Show all {plural(len(rows), noun)}", made)
+    rendered = render_table(caption, heads, rows, numbers=numbers)
+    return (
+        rendered if len(rows) <= _LONG else fold(f"Show all {pluralize(len(rows), noun)}", rendered)
+    )

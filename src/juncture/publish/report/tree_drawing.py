@@ -9,114 +9,115 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from juncture._util.html import Markup, join, number, tag
+from juncture._util.html import Markup, format_number, join, tag
 from juncture.engine.plan import Node, Plan
 from juncture.publish.report.charts import svg
-from juncture.publish.report.tables import folded, table
-from juncture.publish.report.tree_layout import Place, children_of, layered, outline
-from juncture.publish.report.words import clipped, large, listed, plural
+from juncture.publish.report.tables import fold, render_table
+from juncture.publish.report.tree_layout import Corner, arrange_boxes, arrange_outline, children_of
+from juncture.publish.report.words import format_large, join_names, pluralize, truncate
 
 _BOX, _GAP, _LEVEL, _LINE = 190.0, 20.0, 34.0, 14.0
 _BOLD, _SMALL = 7.2, 5.9
-_MOST_WIDTH, _MOST_BOXES = 840.0, 24
+_MAX_WIDTH, _MAX_BOXES = 840.0, 24
 _LANE, _ROW, _OUTLINE = 16.0, 40.0, 330.0
-_MOST_ROWS = 400
+_MAX_ROWS = 400
 
 
-def tree_picture(plan: Plan) -> Markup:
+def draw_tree(plan: Plan) -> Markup:
     """The drawings, whichever suits the screen, and the table that says the same."""
     parents = [node.parent for node in plan.nodes]
     if not parents:
         return tag("p", "Nothing was measured, so there is no tree: every record is as likely.")
-    boxes = _boxes(plan, parents) if len(parents) <= _MOST_BOXES else None
+    boxes = _draw_boxes(plan, parents) if len(parents) <= _MAX_BOXES else None
     lines = tag(
         "div",
-        _outline(plan, parents),
+        _draw_outline(plan, parents),
         class_="tree outline" + (" narrow" if boxes else ""),
         tabindex="0",
         role="region",
         aria_label="Outline of the junction tree",
     )
-    return join([boxes, lines, folded("The tree as a table", _table(plan))])
+    return join([boxes, lines, fold("The tree as a table", _tree_table(plan))])
 
 
 def describe_tree(plan: Plan) -> str:
     """The tree in a sentence, for those who cannot see it."""
-    parts = sum(node.parent is None for node in plan.nodes)
+    n_parts = sum(node.parent is None for node in plan.nodes)
     return (
-        f"Junction tree of {plural(len(plan.nodes), 'clique')} in {plural(parts, 'part')}; the "
-        f"largest clique is {listed(plan.largest_clique)}."
+        f"Junction tree of {pluralize(len(plan.nodes), 'clique')} in {pluralize(n_parts, 'part')}; "
+        "the "
+        f"largest clique is {join_names(plan.largest_clique)}."
     )
 
 
-def _boxes(plan: Plan, parents: Sequence[int | None]) -> Markup | None:
+def _draw_boxes(plan: Plan, parents: Sequence[int | None]) -> Markup | None:
     """Boxes in layers, if they fit on a page."""
-    texts = [_wrapped(node) for node in plan.nodes]
+    texts = [_wrap(node) for node in plan.nodes]
     heights = [22.0 + _LINE * len(lines) for lines in texts]
-    places, width, height = layered(parents, heights, width=_BOX, gap=_GAP, level=_LEVEL)
-    if width > _MOST_WIDTH:
+    corners, width, height = arrange_boxes(parents, heights, width=_BOX, gap=_GAP, level=_LEVEL)
+    if width > _MAX_WIDTH:
         return None
     edges = [
-        _edge(node, places[node.parent], heights[node.parent], places[child])
+        _draw_edge(node, corners[node.parent], heights[node.parent], corners[child])
         for child, node in enumerate(plan.nodes)
         if node.parent is not None
     ]
-    parts = zip(plan.nodes, texts, places, heights, strict=True)
-    boxes = [_box(plan, *part) for part in parts]
+    specs = zip(plan.nodes, texts, corners, heights, strict=True)
+    boxes = [_draw_box(plan, *spec) for spec in specs]
     drawn = tag("g", edges, boxes, transform="translate(1 1)")
-    made = svg(width + 2, height + 2, describe_tree(plan), drawn)
+    picture = svg(width + 2, height + 2, describe_tree(plan), drawn)
     return tag(
-        "div", made, class_="tree wide", tabindex="0", role="region", aria_label="Junction tree"
+        "div", picture, class_="tree wide", tabindex="0", role="region", aria_label="Junction tree"
     )
 
 
-def _wrapped(node: Node) -> list[tuple[str, str]]:
+def _wrap(node: Node) -> list[tuple[str, str]]:
     """The lines of a box and their classes: attributes that are new here, then shared ones."""
     shared = set(node.separator)
     new = [name for name in node.clique if name not in shared]
-    lines = [(line, "strong") for line in _broken(new, _BOLD)] or [("(nothing new)", "quiet")]
-    return lines + [(line, "quiet small") for line in _broken(node.separator, _SMALL)]
+    lines = [(line, "strong") for line in _break_lines(new, _BOLD)] or [("(nothing new)", "quiet")]
+    return lines + [(line, "quiet small") for line in _break_lines(node.separator, _SMALL)]
 
 
-def _broken(names: Sequence[str], letter: float) -> list[str]:
+def _break_lines(names: Sequence[str], letter: float) -> list[str]:
     """Names with commas, in lines that fit into a box."""
-    most, lines = int((_BOX - 20) / letter), list[str]()
-    for place, name in enumerate(names):
-        word = clipped(name, most - 1) + ("," if place + 1 < len(names) else "")
-        if lines and len(lines[-1]) + 1 + len(word) <= most:
+    max_letters, lines = int((_BOX - 20) / letter), list[str]()
+    for index, name in enumerate(names):
+        word = truncate(name, max_letters - 1) + ("," if index + 1 < len(names) else "")
+        if lines and len(lines[-1]) + 1 + len(word) <= max_letters:
             lines[-1] += " " + word
         else:
             lines.append(word)
     return lines if len(lines) <= 7 else [*lines[:6], f"… {len(names)} in all"]
 
 
-def _box(
-    plan: Plan, node: Node, lines: Sequence[tuple[str, str]], place: Place, height: float
+def _draw_box(
+    plan: Plan, node: Node, lines: Sequence[tuple[str, str]], corner: Corner, height: float
 ) -> Markup:
     first = next((i for i, (_, kind) in enumerate(lines) if kind == "quiet small"), len(lines))
     drops = accumulate(
         [19.0] + [_LINE + (3.0 if i + 1 == first else 0.0) for i in range(len(lines))]
     )
     written = [
-        tag("text", line, x=place.x + 11, y=place.y + drop, class_=kind)
+        tag("text", line, x=corner.x + 11, y=corner.y + drop, class_=kind)
         for (line, kind), drop in zip(lines, drops, strict=False)
     ]
     kind = "box" if node.parent is not None else "box root"
     return tag(
         "g",
         tag("title", _title(plan, node)),
-        tag("rect", x=place.x, y=place.y, width=_BOX, height=height, rx=7, class_=kind),
+        tag("rect", x=corner.x, y=corner.y, width=_BOX, height=height, rx=7, class_=kind),
         written,
     )
 
 
-def _edge(node: Node, above: Place, height: float, below: Place) -> Markup:
+def _draw_edge(node: Node, above: Corner, height: float, below: Corner) -> Markup:
     """A curve from parent to child with the number of shared attributes on it."""
     x1, y1 = above.x + _BOX / 2, above.y + height
     x2, y2 = below.x + _BOX / 2, below.y
     middle = y2 - _LEVEL / 2
     numbers = [x1, y1, x1, middle, x2, middle, x2, y2]
-    a, b, c, d, e, f, g, h = map(number, numbers)
+    a, b, c, d, e, f, g, h = map(format_number, numbers)
     return tag(
         "g",
         tag("title", f"shared: {', '.join(node.separator)}"),
@@ -125,32 +126,34 @@ def _edge(node: Node, above: Place, height: float, below: Place) -> Markup:
 
 
 def _title(plan: Plan, node: Node) -> str:
-    cells = large(plan.domain.size_of(node.clique))
-    hosted = plural(len(node.measured), "measured clique")
+    cells = format_large(plan.domain.size_of(node.clique))
+    hosted = pluralize(len(node.measured), "measured clique")
     return f"{', '.join(node.clique)}: {cells} cells, holds {hosted}"
 
 
-def _outline(plan: Plan, parents: Sequence[int | None]) -> Markup:
-    rows = outline(parents)[:_MOST_ROWS]
+def _draw_outline(plan: Plan, parents: Sequence[int | None]) -> Markup:
+    rows = arrange_outline(parents)[:_MAX_ROWS]
     indent = 22.0 + _LANE * max(row.lane for row in rows)
     lines, marks = [], []
-    for place, row in enumerate(rows):
-        node, x, y = plan.nodes[row.node], 8 + _LANE * row.lane, _ROW * place + 15
+    for index, row in enumerate(rows):
+        node, x, y = plan.nodes[row.node], 8 + _LANE * row.lane, _ROW * index + 15
         if row.parent is not None:
-            lines.append(_branch(8 + _LANE * rows[row.parent].lane, _ROW * row.parent + 15, x, y))
-        marks.append(_mark(plan, node, x, y, indent))
+            lines.append(
+                _draw_branch(8 + _LANE * rows[row.parent].lane, _ROW * row.parent + 15, x, y)
+            )
+        marks.append(_draw_mark(plan, node, x, y, indent))
     left = len(parents) - len(rows)
     more = f" The first {len(rows)} are drawn." if left else ""
     return svg(_OUTLINE, _ROW * len(rows), describe_tree(plan) + more, lines, marks)
 
 
-def _branch(x1: float, y1: float, x2: float, y2: float) -> Markup:
-    a, b, c, d, bend = map(number, (x1, y1, x2, y2, y2 - 12))
+def _draw_branch(x1: float, y1: float, x2: float, y2: float) -> Markup:
+    a, b, c, d, bend = map(format_number, (x1, y1, x2, y2, y2 - 12))
     path = f"M{a} {b}V{d}" if x1 == x2 else f"M{a} {b}V{bend}Q{a} {d} {c} {d}"
     return tag("path", d=path, class_="edge")
 
 
-def _mark(plan: Plan, node: Node, x: float, y: float, indent: float) -> Markup:
+def _draw_mark(plan: Plan, node: Node, x: float, y: float, indent: float) -> Markup:
     shared = set(node.separator)
     new = ", ".join(name for name in node.clique if name not in shared) or "(nothing new)"
     room = _OUTLINE - indent
@@ -159,28 +162,28 @@ def _mark(plan: Plan, node: Node, x: float, y: float, indent: float) -> Markup:
         "g",
         tag("title", _title(plan, node)),
         tag("circle", cx=x, cy=y, r=4.5, class_="dot root" if node.parent is None else "dot"),
-        tag("text", clipped(new, int(room / _BOLD)), x=indent, y=y + 4,
+        tag("text", truncate(new, int(room / _BOLD)), x=indent, y=y + 4,
             class_="strong"),
-        tag("text", clipped(below, int(room / _SMALL)), x=indent, y=y + 18, class_="quiet small"),
+        tag("text", truncate(below, int(room / _SMALL)), x=indent, y=y + 18, class_="quiet small"),
     )  # fmt: skip
 
 
-def _table(plan: Plan) -> Markup:
-    numbers = {place: len(plan.nodes) - place for place in range(len(plan.nodes))}
+def _tree_table(plan: Plan) -> Markup:
+    numbers = {index: len(plan.nodes) - index for index in range(len(plan.nodes))}
     rows = [
         (
             str(numbers[place]),
             ", ".join(node.clique),
             "none" if node.parent is None else str(numbers[node.parent]),
             ", ".join(node.separator) or "nothing",
-            large(plan.domain.size_of(node.clique)),
+            format_large(plan.domain.size_of(node.clique)),
         )
         for place, node in reversed(list(enumerate(plan.nodes)))
     ]
     heads = ("No.", "Clique", "Hangs on", "Shares with it", "Cells")
-    return table("The cliques of the junction tree", heads, rows, numbers=(4,))
+    return render_table("The cliques of the junction tree", heads, rows, numbers=(4,))
 
 
-def roots(plan: Plan) -> int:
+def count_roots(plan: Plan) -> int:
     """How many parts the tree has."""
     return len(children_of([node.parent for node in plan.nodes])[None])

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class Corner(NamedTuple):
     """The upper left corner of a box."""
 
     x: float
     y: float
 
 
-class Row(NamedTuple):
+class OutlineRow(NamedTuple):
     """A line of an outline: which node, in which lane, and the row of its parent."""
 
     node: int
@@ -26,10 +26,10 @@ Children = Mapping[int | None, Sequence[int]]
 
 def children_of(parents: Sequence[int | None]) -> dict[int | None, list[int]]:
     """The children of every node, in order; the roots under None."""
-    found: dict[int | None, list[int]] = {None: []}
+    children: dict[int | None, list[int]] = {None: []}
     for node, parent in enumerate(parents):
-        found.setdefault(parent, []).append(node)
-    return found
+        children.setdefault(parent, []).append(node)
+    return children
 
 
 def depths_of(children: Children) -> dict[int, int]:
@@ -44,14 +44,14 @@ def depths_of(children: Children) -> dict[int, int]:
     return depths
 
 
-def layered(
+def arrange_boxes(
     parents: Sequence[int | None],
     heights: Sequence[float],
     *,
     width: float,
     gap: float,
     level: float,
-) -> tuple[list[Place], float, float]:
+) -> tuple[list[Corner], float, float]:
     """Boxes in layers, each above the middle of its children; and the size of it all."""
     children = children_of(parents)
     depths = depths_of(children)
@@ -68,8 +68,8 @@ def layered(
         else:
             centres[node] = edge + width / 2
             edge += width + gap
-    places = [Place(centres[n] - width / 2, tops[depths[n]]) for n in range(len(parents))]
-    return places, max(0.0, edge - gap), max(0.0, y - level)
+    corners = [Corner(centres[n] - width / 2, tops[depths[n]]) for n in range(len(parents))]
+    return corners, max(0.0, edge - gap), max(0.0, y - level)
 
 
 def _leaves_first(children: Children) -> list[int]:
@@ -82,7 +82,7 @@ def _leaves_first(children: Children) -> list[int]:
     return order[::-1]
 
 
-def outline(parents: Sequence[int | None]) -> list[Row]:
+def arrange_outline(parents: Sequence[int | None]) -> list[OutlineRow]:
     """A line for each node. The largest subtree goes on in its parent's lane, after the others.
 
     So a node's lane is the number of branchings away from the main line: at most the logarithm
@@ -92,13 +92,13 @@ def outline(parents: Sequence[int | None]) -> list[Row]:
     sizes: dict[int, int] = {}
     for node in _leaves_first(children):
         sizes[node] = 1 + sum(sizes[child] for child in children.get(node, ()))
-    rows, at = list[Row](), dict[int, int]()
+    rows, at = list[OutlineRow](), dict[int, int]()
     waiting = [(root, 0) for root in reversed(children[None])]
     while waiting:
         node, lane = waiting.pop()
         parent = parents[node]
         at[node] = len(rows)
-        rows.append(Row(node, lane, None if parent is None else at[parent]))
+        rows.append(OutlineRow(node, lane, None if parent is None else at[parent]))
         below = sorted(children.get(node, ()), key=lambda child: (-sizes[child], child))
-        waiting.extend((child, lane + (place > 0)) for place, child in enumerate(below))
+        waiting.extend((child, lane + (index > 0)) for index, child in enumerate(below))
     return rows

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from itertools import accumulate
 from unicodedata import east_asian_width
 
-from juncture.engine.plan_text import readable_count
+from juncture.engine.plan_text import format_count as format_large_count
 from juncture.tables.codebook import Codebook, Value
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STRENGTHS = ((0.5, "very strong"), (0.2, "strong"), (0.05, "moderate"), (0.01, "weak"))
 
 
-def counted(value: float) -> str:
+def format_count(value: float) -> str:
     """An expected number of records: whole, unless it is small."""
     if value >= 1e15:
         return f"{value:.3g}"
@@ -23,7 +23,7 @@ def counted(value: float) -> str:
     return f"{value:.1f}" if value >= 0.05 else "below 0.1"
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """A share of the whole, with as many digits as it deserves."""
     if 0.0 < share < 0.0005:
         return "below 0.1%"
@@ -32,7 +32,7 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.0f}%" if share in (0.0, 1.0) else f"{100.0 * share:.1f}%"
 
 
-def figure(value: float) -> str:
+def format_number(value: float) -> str:
     """A number of any size, to four digits."""
     if not math.isfinite(value):
         return "not bounded"
@@ -43,46 +43,46 @@ def figure(value: float) -> str:
     return f"{value:.4g}"
 
 
-def large(count: int) -> str:
+def format_large(count: int) -> str:
     """A whole number of any size: in full while it is short, else as a power of ten."""
     if count < 10**9:
         return f"{count:,}"
-    digits, power = readable_count(count).split("e")
+    digits, power = format_large_count(count).split("e")
     return f"{digits} × 10{power.translate(_RAISED)}"
 
 
-def plural(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """A number of things."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
+def join_names(names: Sequence[str], limit: int = 8) -> str:
     """The first few names, and how many there are beyond them."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
-def clipped(name: str, most: int) -> str:
+def truncate(name: str, max_width: int) -> str:
     """A name of at most so many characters; wide ones count twice."""
-    widths = list(accumulate(map(_width, name)))
-    if not widths or widths[-1] <= most:
+    widths = list(accumulate(map(_char_width, name)))
+    if not widths or widths[-1] <= max_width:
         return name
-    fitting = sum(width < most for width in widths)
+    fitting = sum(width < max_width for width in widths)
     return name[: max(1, fitting)].rstrip() + "…"
 
 
-def _width(letter: str) -> int:
+def _char_width(letter: str) -> int:
     return 2 if east_asian_width(letter) in "WF" else 1
 
 
-def labels_of(codebook: Codebook | None, attribute: str, size: int) -> list[str]:
+def format_labels(codebook: Codebook | None, attribute: str, size: int) -> list[str]:
     """What the codes of an attribute stand for, as texts."""
     if codebook is None:
         return [str(code) for code in range(size)]
-    return [_label(value) for value in codebook[attribute].labels]
+    return [_format_label(value) for value in codebook[attribute].labels]
 
 
-def _label(value: Value) -> str:
+def _format_label(value: Value) -> str:
     if value is None:
         return "(missing)"
     if isinstance(value, bool):
@@ -92,6 +92,6 @@ def _label(value: Value) -> str:
     return str(value)
 
 
-def strength(share: float) -> str:
+def describe_strength(share: float) -> str:
     """How strong a relation is that removes this share of an attribute's uncertainty."""
     return next((word for least, word in _STRENGTHS if share >= least), "very weak")

@@ -42,11 +42,11 @@ class Block(ABC):
 
     def column_sums(self, size: int) -> Array:
         """The sum of absolute entries in each column: what one record can change in L1."""
-        return np.concatenate([np.abs(part).sum(axis=-1) for part in self._columns(size)])
+        return np.concatenate([np.abs(chunk).sum(axis=-1) for chunk in self._columns(size)])
 
     def column_squares(self, size: int) -> Array:
         """The sum of squared entries in each column."""
-        return np.concatenate([(part**2).sum(axis=-1) for part in self._columns(size)])
+        return np.concatenate([(chunk**2).sum(axis=-1) for chunk in self._columns(size)])
 
     def largest_eigenvalue(self, size: int) -> float:
         """Of the transposed matrix times the matrix."""
@@ -155,8 +155,8 @@ class AllRanges(Block):
 
     def column_sums(self, size: int) -> Array:
         """Lower ends up to the value times upper ends from it on."""
-        places = np.arange(size, dtype=np.float64)
-        return np.asarray((places + 1) * (size - places))
+        positions = np.arange(size, dtype=np.float64)
+        return np.asarray((positions + 1) * (size - positions))
 
     column_squares = column_sums
 
@@ -169,12 +169,12 @@ class OneRow(Block):
         """The only row of the matrix; refuses sizes that the block does not fit."""
 
     @abstractmethod
-    def refuse(self, size: int) -> None:
+    def check_size(self, size: int) -> None:
         """Raise an error if the block does not fit the size; makes no array of that size."""
 
     def n_rows(self, size: int) -> int:
         """One."""
-        self.refuse(size)
+        self.check_size(size)
         return 1
 
     def apply(self, table: Array) -> Array:
@@ -208,7 +208,7 @@ class OneRow(Block):
 class Total(OneRow):
     """All values together: marginalise the attribute out."""
 
-    def refuse(self, size: int) -> None:
+    def check_size(self, size: int) -> None:
         """Fits every size."""
 
     def weights(self, size: int) -> Array:
@@ -225,7 +225,7 @@ class Subset(OneRow):
     def __init__(self, codes: Iterable[int]) -> None:
         object.__setattr__(self, "codes", tuple(sorted({int(code) for code in codes})))
 
-    def refuse(self, size: int) -> None:
+    def check_size(self, size: int) -> None:
         """The codes must be among those of the size."""
         if not self.codes or self.codes[0] < 0 or self.codes[-1] >= size:
             raise InvalidInput(
@@ -235,7 +235,7 @@ class Subset(OneRow):
 
     def weights(self, size: int) -> Array:
         """Ones at the codes."""
-        self.refuse(size)
+        self.check_size(size)
         row = np.zeros(size)
         row[list(self.codes)] = 1.0
         return row
@@ -256,7 +256,7 @@ class Range(Subset):
 
 
 @dataclass(frozen=True)
-class Mean(OneRow):
+class WeightedSum(OneRow):
     """The sum of a number over the records (divide by the total for its mean).
 
     Values default to the codes 0, 1, ...
@@ -264,9 +264,9 @@ class Mean(OneRow):
 
     values: tuple[float, ...] | None = None
 
-    def refuse(self, size: int) -> None:
+    def check_size(self, size: int) -> None:
         """There must be a number for each code."""
-        _refuse_numbers(self.values, size)
+        _check_numbers(self.values, size)
 
     def weights(self, size: int) -> Array:
         """The numbers themselves."""
@@ -302,7 +302,7 @@ class Moments(Dense):
 
     def n_rows(self, size: int) -> int:
         """One for each power."""
-        _refuse_numbers(self.values, size)
+        _check_numbers(self.values, size)
         return self.count
 
     def matrix(self, size: int) -> Array:
@@ -327,19 +327,19 @@ class Buckets(Block):
 
     def n_rows(self, size: int) -> int:
         """The number of buckets."""
-        self._check(size)
+        self._check_size(size)
         return max(self.assignment) + 1
 
     def apply(self, table: Array) -> Array:
         """Sums within the buckets."""
-        self._check(table.shape[-1])
+        self._check_size(table.shape[-1])
         order = np.argsort(self.assignment, kind="stable")
         starts = np.searchsorted(np.sort(self.assignment), np.arange(max(self.assignment) + 1))
         return np.add.reduceat(table[..., order], starts, axis=-1)
 
     def adjoint(self, answers: Array, size: int) -> Array:
         """Each value receives its bucket's answer."""
-        self._check(size)
+        self._check_size(size)
         return np.asarray(answers[..., list(self.assignment)])
 
     def column_sums(self, size: int) -> Array:
@@ -350,14 +350,14 @@ class Buckets(Block):
 
     def largest_eigenvalue(self, size: int) -> float:
         """The size of the largest bucket."""
-        self._check(size)
+        self._check_size(size)
         return float(np.bincount(self.assignment).max())
 
     def total_weights(self, size: int) -> Array:
         """One each."""
         return np.ones(self.n_rows(size))
 
-    def _check(self, size: int) -> None:
+    def _check_size(self, size: int) -> None:
         if len(self.assignment) != size:
             raise InvalidInput(
                 f"`assignment` must have one bucket for each of the {size} values; "
@@ -393,25 +393,25 @@ class Matrix(Block):
 
     def apply(self, table: Array) -> Array:
         """The matrix times the values."""
-        return self._times(self.entries, table)
+        return self._multiply(self.entries, table)
 
     def adjoint(self, answers: Array, size: int) -> Array:  # noqa: ARG002
         """The transposed matrix times the answers."""
-        return self._times(self.entries.T, answers)
+        return self._multiply(self.entries.T, answers)
 
     @staticmethod
-    def _times(matrix: Any, array: Array) -> Array:  # noqa: ANN401
+    def _multiply(matrix: Any, array: Array) -> Array:  # noqa: ANN401
         columns = array.reshape(-1, array.shape[-1]).T
         product = np.asarray(matrix @ columns)
         return product.T.reshape(*array.shape[:-1], -1)
 
 
 def _numbers(values: tuple[float, ...] | None, size: int) -> Array:
-    _refuse_numbers(values, size)
+    _check_numbers(values, size)
     return np.arange(float(size)) if values is None else np.asarray(values, dtype=np.float64)
 
 
-def _refuse_numbers(values: tuple[float, ...] | None, size: int) -> None:
+def _check_numbers(values: tuple[float, ...] | None, size: int) -> None:
     if values is not None and not (len(values) == size and np.isfinite(values).all()):
         raise InvalidInput(
             f"`values` must be {size} finite numbers, one for each code; got {len(values)}. "

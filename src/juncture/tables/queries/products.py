@@ -221,27 +221,27 @@ class _Stacked(Operator):
 class _Weighted(Operator):
     """An operator with its answers multiplied by a number."""
 
-    def __init__(self, weight: float, part: Operator) -> None:
-        self.shape, self.n_rows = part.shape, part.n_rows
-        self._weight, self._part = weight, part
+    def __init__(self, weight: float, inner: Operator) -> None:
+        self.shape, self.n_rows = inner.shape, inner.n_rows
+        self._weight, self._inner = weight, inner
 
     def apply(self, table: Array) -> Array:
-        return self._weight * self._part.apply(table)
+        return self._weight * self._inner.apply(table)
 
     def adjoint(self, answers: Array) -> Array:
-        return self._weight * self._part.adjoint(answers)
+        return self._weight * self._inner.adjoint(answers)
 
     def column_sums(self) -> Array:
-        return abs(self._weight) * self._part.column_sums()
+        return abs(self._weight) * self._inner.column_sums()
 
     def column_squares(self) -> Array:
-        return self._weight**2 * self._part.column_squares()
+        return self._weight**2 * self._inner.column_squares()
 
     @cached_property
     def largest_eigenvalue(self) -> float:
-        return self._weight**2 * self._part.largest_eigenvalue
+        return self._weight**2 * self._inner.largest_eigenvalue
 
     @cached_property
     def total_weights(self) -> Array | None:
-        weights = self._part.total_weights
+        weights = self._inner.total_weights
         return None if weights is None else weights / self._weight

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from juncture.fit.solvers.problem import Iterate, Point, Problem
+from juncture.fit.solvers.problem import Candidate, Iterate, Problem
 from juncture.tables.layout import Vector
 
 # The largest change of a potential in the central difference.
@@ -21,7 +21,7 @@ _NUDGE = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct:
+class LBFGS:
     """L-BFGS on the potentials, in rounds."""
 
     round_steps: int = 20
@@ -31,7 +31,7 @@ class Direct:
         """The start, then the best point after each round."""
         from scipy.optimize import minimize  # noqa: PLC0415  slow to import
 
-        best = problem.point(potentials)
+        best = problem.evaluate(potentials)
         yield Iterate(best)
         options = {"maxiter": self.round_steps, "maxcor": 20}
         while True:
@@ -44,12 +44,12 @@ class Direct:
 class _Descent:
     """The loss as a function of the potentials, with its gradient; remembers the best point."""
 
-    def __init__(self, problem: Problem, start: Point) -> None:
+    def __init__(self, problem: Problem, start: Candidate) -> None:
         self.problem = problem
         self.best = start
 
     def __call__(self, potentials: Vector) -> tuple[float, Vector]:
-        point = self.problem.point(potentials.copy())
+        point = self.problem.evaluate(potentials.copy())
         self.best = min(self.best, point, key=lambda one: one.loss)
         _, slope = self.problem.loss.value_and_gradient(point.marginals)
         largest = float(np.abs(slope).max())

@@ -9,7 +9,7 @@ clock, its accumulated weight; the weight at which the judge was most content, o
 few draws of z, tells where the fit of y itself shall end: noise moves a potential by the weight
 times its standard deviation over the variance, and y has less noise than what was fitted, so its
 weight may be larger in the same proportion. Its averaged marginals are then matched by potentials.
-`experiments/stop_at_noise.py` shows how near this comes to the best point.
+`experiments/stopping.py` shows how near this comes to the best point.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import numpy as np
 
 from juncture.errors import InvalidInput
 from juncture.fit.loss import FitLoss, Term
-from juncture.fit.solvers.accelerated import LEAST_MASS, Cycle, first_curvature
-from juncture.fit.solvers.problem import Iterate, Point, Problem
+from juncture.fit.solvers.accelerated import MIN_MASS, Cycle, first_curvature
+from juncture.fit.solvers.problem import Candidate, Iterate, Problem
 from juncture.tables.layout import Vector
 
 # A judged run goes on until its weight is this many times that of the best point so far.
@@ -32,7 +32,7 @@ _BEYOND = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class StopAtNoise:
+class EarlyStopping:
     """One run of the accelerated scheme, ended early, and its averaged marginals matched.
 
     It starts from the uniform distribution (less what constraints exclude), whatever start is
@@ -43,7 +43,7 @@ class StopAtNoise:
     """How often the noise is split anew."""
     division: float = 1.0
     """How the noise is split: the part that is fitted has 1 + division**2 times the variance."""
-    run_calls: int = 250
+    max_run_calls: int = 250
     """The most oracle calls of one run."""
     matching_steps: int = 60
     matching_accuracy: float = 1e-3
@@ -53,50 +53,50 @@ class StopAtNoise:
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
         """The uniform start, then the one point where fitting shall end."""
-        loss = _made_of_measurements(problem)
+        loss = _require_fit_loss(problem)
         uniform = np.where(np.isneginf(potentials), -np.inf, 0.0)
-        start = problem.point(uniform)
+        start = problem.evaluate(uniform)
         yield Iterate(start)
-        rng = _generator(self.seed, loss)
-        curves = [self._judged(problem, loss, start, rng) for _ in range(self.draws)]
+        rng = _make_generator(self.seed, loss)
+        curves = [self._validation_curve(problem, loss, start, rng) for _ in range(self.draws)]
         limit = _best_weight(curves) * math.sqrt(1.0 + self.division**2)
         cycle = Cycle(problem, start, first_curvature(problem, start))
-        while not problem.exhausted and cycle.step(most=limit - cycle.weight):
+        while not problem.is_exhausted and cycle.step(max_length=limit - cycle.weight):
             pass
-        yield Iterate(self._matched(problem, cycle), cycle.bound())
+        yield Iterate(self._match(problem, cycle), cycle.bound())
 
-    def _judged(
-        self, problem: Problem, loss: FitLoss, start: Point, rng: np.random.Generator
+    def _validation_curve(
+        self, problem: Problem, loss: FitLoss, start: Candidate, rng: np.random.Generator
     ) -> list[tuple[float, float]]:
         """Weight and judgement along a run on one half of the split noise."""
         fresh = [_fresh_noise(term, rng) for term in loss.terms]
-        fitted = problem.with_loss(loss.shifted(self.division * noise for noise in fresh))
-        judge = loss.shifted(-noise / self.division for noise in fresh)
+        fitted = problem.with_loss(loss.shift_values(self.division * noise for noise in fresh))
+        holdout = loss.shift_values(-noise / self.division for noise in fresh)
         own = start._replace(loss=fitted.loss.value(start.marginals))
         cycle, last = (
             Cycle(fitted, own, first_curvature(fitted, own)),
-            problem.calls + self.run_calls,
+            problem.calls + self.max_run_calls,
         )
         curve: list[tuple[float, float]] = []
-        best = (0.0, judge.value(start.marginals))
-        while problem.calls < last and not problem.exhausted and cycle.step():
-            curve.append((cycle.weight, judge.value(cycle.average)))
+        best = (0.0, holdout.value(start.marginals))
+        while problem.calls < last and not problem.is_exhausted and cycle.step():
+            curve.append((cycle.weight, holdout.value(cycle.average)))
             best = min(best, curve[-1], key=lambda pair: pair[1])
             if best[0] > 0.0 and cycle.weight > _BEYOND * best[0]:
                 break
         return curve or [best]
 
-    def _matched(self, problem: Problem, cycle: Cycle) -> Point:
+    def _match(self, problem: Problem, cycle: Cycle) -> Candidate:
         """The potentials whose marginals are the cycle's average, by iterative scaling."""
         goal, share = cycle.average, 0.1
-        logs = np.log(np.maximum(goal, LEAST_MASS))
-        best = problem.point(cycle.potentials.copy())
+        logs = np.log(np.maximum(goal, MIN_MASS))
+        best = problem.evaluate(cycle.potentials.copy())
         least = _distance(problem, best.marginals, goal)
         for _ in range(self.matching_steps):
-            if problem.exhausted or least < self.matching_accuracy:
+            if problem.is_exhausted or least < self.matching_accuracy:
                 break
-            lag = logs - np.log(np.maximum(best.marginals, LEAST_MASS))
-            tried = problem.point(best.potentials + share * lag)
+            lag = logs - np.log(np.maximum(best.marginals, MIN_MASS))
+            tried = problem.evaluate(best.potentials + share * lag)
             reached = _distance(problem, tried.marginals, goal)
             if reached < least:
                 best, least, share = tried, reached, share * 1.3
@@ -105,8 +105,8 @@ class StopAtNoise:
         return best
 
 
-def _made_of_measurements(problem: Problem) -> FitLoss:
-    if not isinstance(problem.loss, FitLoss) or not problem.loss.smooth:
+def _require_fit_loss(problem: Problem) -> FitLoss:
+    if not isinstance(problem.loss, FitLoss) or not problem.loss.is_smooth:
         raise InvalidInput(
             "`loss` must be 'l2' to stop at the noise; got another kind. "
             "Use the default solver for it."
@@ -114,7 +114,7 @@ def _made_of_measurements(problem: Problem) -> FitLoss:
     return problem.loss
 
 
-def _generator(seed: int, loss: FitLoss) -> np.random.Generator:
+def _make_generator(seed: int, loss: FitLoss) -> np.random.Generator:
     """A generator that depends on the measured values too.
 
     A seed alone could repeat the very noise that a simulation with the same seed has added.

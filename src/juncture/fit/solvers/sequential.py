@@ -11,11 +11,11 @@ from juncture.tables.layout import Vector
 
 
 @dataclass(frozen=True)
-class Relay:
-    """Two solvers in turn, for instance `Relay(Accelerated(), Proximal())`: fast, then exact."""
+class Sequential:
+    """Two solvers in turn: `Sequential(Accelerated(), Proximal())` is fast, then exact."""
 
     first: Solver
-    then: Solver
+    second: Solver
     progress: float = 2e-3
     """The first has done its part when, for as many points as its own patience, it has lowered
     the loss by less than this share each."""
@@ -23,16 +23,16 @@ class Relay:
     @property
     def patience(self) -> int:
         """That of the second, which must be given the time to begin."""
-        return self.first.patience + self.then.patience
+        return self.first.patience + self.second.patience
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
         """The points of the first, then those of the second."""
-        last, waited = math.inf, 0
+        last, n_stalled = math.inf, 0
         for iterate in self.first.iterates(problem, potentials):
             yield iterate
-            potentials, loss = iterate.point.potentials, iterate.point.loss
-            waited = waited + 1 if last - loss <= self.progress * abs(loss) else 0
+            potentials, loss = iterate.candidate.potentials, iterate.candidate.loss
+            n_stalled = n_stalled + 1 if last - loss <= self.progress * abs(loss) else 0
             last = loss
-            if waited >= self.first.patience:
+            if n_stalled >= self.first.patience:
                 break
-        yield from self.then.iterates(problem, potentials)
+        yield from self.second.iterates(problem, potentials)
