@@ -134,7 +134,7 @@ def least_likelihood(measurements: list[Measurement]) -> float:
     """The least negative log-likelihood, absolute terms by slack variables, by SLSQP or HiGHS."""
     rows = [matrix_of(m.clique, m.query) / m.stddev for m in measurements]
     goals = [m.values / m.stddev for m in measurements]
-    heavy = [m.noise == "laplace" for m in measurements]
+    heavy = [str(m.noise) == "laplace" for m in measurements]
     kinked = np.vstack([r for r, h in zip(rows, heavy, strict=True) if h])
     target = np.concatenate([g for g, h in zip(goals, heavy, strict=True) if h])
     n, k = DOMAIN.size, len(target)

@@ -25,12 +25,11 @@ from juncture.privacy.ledger import Ledger
 from juncture.privacy.request import Request
 from juncture.private import noise
 from juncture.private.curator import Curator
-from juncture.private.measuring import discrete_stddev
 from juncture.private.simulated import SimulatedCurator
 from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
-from juncture.tables.measurement import Noise
+from juncture.tables.noise import Noise
 from juncture.tables.queries import blocks as block
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
 
@@ -208,14 +207,12 @@ def test_fractions_on_many_attributes_are_refused() -> None:
 def test_stated_noise_is_right_for_every_scale() -> None:
     """Where differences of exponentials would cancel."""
     for scale in (1e3, 1e9, 1e16):
-        assert discrete_stddev(Noise.LAPLACE, scale) == pytest.approx(
-            scale * math.sqrt(2), rel=1e-6
-        )
+        assert Noise.LAPLACE.discrete_stddev(scale) == pytest.approx(scale * math.sqrt(2), rel=1e-6)
     numbers = np.arange(-200, 201)
     for scale in (0.05, 0.5, 5.0):
         weights = np.exp(-np.abs(numbers) / scale)
         summed = math.sqrt(float((weights * numbers**2).sum() / weights.sum()))
-        assert discrete_stddev(Noise.LAPLACE, scale) == pytest.approx(summed, rel=1e-9)
+        assert Noise.LAPLACE.discrete_stddev(scale) == pytest.approx(summed, rel=1e-9)
 
 
 def test_prices_of_other_types(ledger: Ledger) -> None:

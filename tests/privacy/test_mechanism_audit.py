@@ -20,7 +20,7 @@ from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
 from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Domain
-from juncture.tables.measurement import Noise
+from juncture.tables.noise import Noise
 from juncture.tables.workload import Workload
 
 DOMAIN = Domain({"a": 2, "b": 2, "c": 2})

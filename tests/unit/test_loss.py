@@ -67,7 +67,7 @@ def expected(kind: Kind, marginals: Any) -> float:
     """The loss by its formula; a Laplace scale is the standard deviation over the root of 2."""
     total = 0.0
     for error, noise in residuals(marginals):
-        squared = kind is Kind.L2 or (kind is Kind.LIKELIHOOD and noise == "gaussian")
+        squared = kind is Kind.L2 or (kind is Kind.LIKELIHOOD and str(noise) == "gaussian")
         total += 0.5 * np.sum(error**2) if squared else np.sum(np.abs(error)) * np.sqrt(2)
     return total
 

@@ -9,7 +9,8 @@ import pytest
 
 from juncture.errors import InvalidInput, UnknownAttribute
 from juncture.tables.domain import Domain
-from juncture.tables.measurement import Measurement, Noise
+from juncture.tables.measurement import Measurement
+from juncture.tables.noise import Noise
 from juncture.tables.queries import blocks as block
 from juncture.tables.queries.products import Kron
 

@@ -15,7 +15,7 @@ from juncture.errors import InvalidInput, UnreadableFile
 from juncture.publish.noisy_tables import ReadOptions, read_domain, read_measurements
 from juncture.tables.codebook import Codebook
 from juncture.tables.domain import Domain
-from juncture.tables.measurement import Noise
+from juncture.tables.noise import Noise
 from juncture.tables.schema import Boolean, Categorical, Integer, Number, Outside, Schema
 
 SCHEMA = Schema(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
     from juncture.publish.noisy_tables import ReadOptions
     from juncture.tables.measurement import Measurement
     from juncture.tables.schema import Schema
-
-
-class NoiseName(StrEnum):
-    """Kinds of noise, as the command line calls them."""
-
-    GAUSSIAN = "gaussian"
-    LAPLACE = "laplace"
 
 
 def estimate(
@@ -57,9 +49,9 @@ def estimate(
         ),
     ] = None,
     noise: Annotated[
-        NoiseName,
+        str,
         typer.Option("--noise", metavar="KIND", help="gaussian or laplace, if a file is silent."),
-    ] = NoiseName.GAUSSIAN,
+    ] = "gaussian",
     total: Annotated[
         float | None,
         typer.Option("--total", metavar="N", help="The number of records; else it is estimated."),
@@ -113,7 +105,7 @@ def estimate(
 
 
 def _make_options(
-    schema: Path | None, domain: Path | None, stddev: float | None, noise: NoiseName
+    schema: Path | None, domain: Path | None, stddev: float | None, noise: str
 ) -> tuple[Schema | None, ReadOptions]:
     from juncture.publish.noisy_tables import ReadOptions, read_domain
     from juncture.tables.schema_toml import read_schema

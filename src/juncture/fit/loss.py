@@ -23,7 +23,8 @@ from juncture.fit.single_queries import SingleQueries, SingleQuery
 from juncture.tables.domain import Clique
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
-from juncture.tables.measurement import Measurement, Noise
+from juncture.tables.measurement import Measurement
+from juncture.tables.noise import Noise
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Operator
 
@@ -62,7 +63,7 @@ class Term(NamedTuple):
     values: Vector
     stddev: Vector
     squared: bool
-    gaussian: bool
+    noise: Noise
     plain: bool
     """Squared, and each cell counted: part of the one quadratic."""
 
@@ -189,12 +190,12 @@ def _parse_kind(kind: str) -> Kind:
 
 
 def _make_term(layout: Layout, measurement: Measurement, kind: Kind) -> Term:
-    gaussian = measurement.noise is Noise.GAUSSIAN
-    squared = kind is Kind.L2 or (kind is Kind.LIKELIHOOD and gaussian)
+    noise = measurement.noise
+    squared = kind is Kind.L2 or (kind is Kind.LIKELIHOOD and noise.squared_loss)
     operator = measurement.operator(layout.domain)
     stddev = np.broadcast_to(measurement.stddev, measurement.values.shape)
     plain = squared and isinstance(measurement.query, Identity)
-    return Term(measurement.clique, operator, measurement.values, stddev, squared, gaussian, plain)
+    return Term(measurement.clique, operator, measurement.values, stddev, squared, noise, plain)
 
 
 def _single_query(term: Term) -> SingleQuery:

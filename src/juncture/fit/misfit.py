@@ -13,10 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from juncture.model.model import Model
-from juncture.tables.measurement import Measurement, Noise
-
-# Variance of a squared residual whose own variance is one.
-_SPREAD = {Noise.GAUSSIAN: 2.0, Noise.LAPLACE: 5.0}
+from juncture.tables.measurement import Measurement
 
 
 class Misfit(NamedTuple):
@@ -42,5 +39,6 @@ def measure_misfit(model: Model, measurement: Measurement) -> Misfit:
     answers = measurement.operator(model.domain).apply(model.project(measurement.clique).values)
     errors = (answers - measurement.values) / measurement.stddev
     total, rows = float(errors @ errors), measurement.n_rows
-    spread = math.sqrt(_SPREAD[measurement.noise] * rows)
+    # A squared residual of variance one has the variance kurtosis - 1.
+    spread = math.sqrt((measurement.noise.kurtosis - 1.0) * rows)
     return Misfit(measurement, total / rows, (total - rows) / spread)

@@ -16,7 +16,7 @@ from juncture.privacy import score
 from juncture.private import noise
 from juncture.private.door import Door
 from juncture.private.measuring import Integers
-from juncture.tables.measurement import Noise
+from juncture.tables.noise import Noise
 
 
 class Curator(Door):

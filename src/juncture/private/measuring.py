@@ -25,7 +25,8 @@ from juncture.privacy.request import Request, words
 from juncture.private.sources.source import Source
 from juncture.tables.domain import Clique, Domain, names_of
 from juncture.tables.factor import Factor
-from juncture.tables.measurement import Measurement, Noise
+from juncture.tables.measurement import Measurement
+from juncture.tables.noise import Noise
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Operator, Query, bind
 
@@ -164,7 +165,7 @@ class Measuring(ABC):
         return Measurement(
             each.clique,
             noisy.astype(np.float64) * each.unit,
-            stddev=max(discrete_stddev(each.kind, each.scale), _LEAST_STDDEV) * each.unit,
+            stddev=max(each.kind.discrete_stddev(each.scale), _LEAST_STDDEV) * each.unit,
             query=each.query,
             noise=each.kind,
         )
@@ -172,17 +173,6 @@ class Measuring(ABC):
     @abstractmethod
     def _add_noise(self, values: Integers, kind: Noise, scale: float) -> Integers:
         """The values with discrete noise of that kind."""
-
-
-def discrete_stddev(kind: Noise, scale: float) -> float:
-    """The standard deviation of discrete noise with that scale."""
-    if kind is Noise.LAPLACE:
-        return math.sqrt(2.0 * math.exp(-1.0 / scale)) / -math.expm1(-1.0 / scale)
-    if scale > 10.0:  # the difference from the continuous one is below any double's precision
-        return scale
-    numbers = np.arange(-200, 201)
-    weights = np.exp(-(numbers**2) / (2.0 * scale**2))
-    return math.sqrt(float((weights * numbers**2).sum() / weights.sum()))
 
 
 def _in_units(sensitivity: float, places: int) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from juncture.privacy.ledger import Ledger
 from juncture.private.door import Door
 from juncture.private.sources.source import Source
-from juncture.tables.measurement import Noise
+from juncture.tables.noise import Noise
 
 Integers = NDArray[np.int64]
 

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from juncture.errors import InvalidInput, JunctureError, UnreadableFile
 from juncture.tables.codebook import Codebook, Coding
 from juncture.tables.domain import Domain
-from juncture.tables.measurement import Measurement, Noise
+from juncture.tables.measurement import Measurement
+from juncture.tables.noise import Noise
 
 _VALUE, _STDDEV = "value", "stddev"
 _KINDS = (".csv", ".parquet", ".json")
@@ -37,7 +38,7 @@ class ReadOptions:
     codebook: Codebook
     stddev: float | None = None
     """Of the noise, where a file does not say it."""
-    noise: str = Noise.GAUSSIAN
+    noise: str | Noise = Noise.GAUSSIAN
     """The kind of noise, where a file does not say it."""
 
 
@@ -109,7 +110,7 @@ def _make_measurement(
     clique: Sequence[str],
     values: NDArray[np.float64],
     stddev: NDArray[np.float64] | None,
-    noise: str,
+    noise: str | Noise,
     domain: Domain,
 ) -> Measurement:
     if stddev is None:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Clique, Domain, names_of
+from juncture.tables.noise import Noise, noise_named
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Operator, Query, bind
 
 Array = NDArray[np.float64]
-
-
-class Noise(StrEnum):
-    """The kind of noise that was added."""
-
-    GAUSSIAN = "gaussian"
-    LAPLACE = "laplace"
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -50,14 +43,14 @@ class Measurement:
         *,
         stddev: ArrayLike,
         query: Query | None = None,
-        noise: str = Noise.GAUSSIAN,
+        noise: str | Noise = Noise.GAUSSIAN,
     ) -> None:
         answers = np.asarray(values, dtype=np.float64).reshape(-1)
         object.__setattr__(self, "clique", names_of(clique))
         object.__setattr__(self, "values", _check_finite(answers))
         object.__setattr__(self, "stddev", _check_stddev(stddev, len(answers)))
         object.__setattr__(self, "query", Identity() if query is None else query)
-        object.__setattr__(self, "noise", _parse_noise(noise))
+        object.__setattr__(self, "noise", noise_named(noise))
 
     @property
     def n_rows(self) -> int:
@@ -98,12 +91,3 @@ def _check_stddev(stddev: ArrayLike, n_rows: int) -> Array:
             "Give an exact answer a small standard deviation instead of none."
         )
     return scales
-
-
-def _parse_noise(noise: str) -> Noise:
-    try:
-        return Noise(noise)
-    except ValueError:
-        raise InvalidInput(
-            f"`noise` must be one of {', '.join(Noise)}; got {noise!r}. Name the kind used."
-        ) from None

@@ -125,9 +125,7 @@ def _make_generator(seed: int, loss: FitLoss) -> np.random.Generator:
 
 def _fresh_noise(term: Term, rng: np.random.Generator) -> Vector:
     """Noise of the kind and scale of a measurement."""
-    if term.gaussian:
-        return np.asarray(rng.normal(size=len(term.values)) * term.stddev)
-    return np.asarray(rng.laplace(size=len(term.values)) * term.stddev / np.sqrt(2.0))
+    return term.noise.draw(rng, term.stddev, len(term.values))
 
 
 def _best_weight(curves: list[list[tuple[float, float]]]) -> float:
