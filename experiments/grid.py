@@ -34,7 +34,8 @@ from juncture.mechanisms.least_squares import local_least_squares
 from juncture.mechanisms.mwem import MWEM, Selection, Update
 from juncture.mechanisms.privbayes import PrivBayes
 from juncture.mechanisms.strategy import Shares
-from juncture.privacy.accounting import Budget, rho_of_epsilon
+from juncture.privacy.accounting import rho_of_epsilon
+from juncture.privacy.budget import Budget
 from juncture.tables.workload import workload_error
 
 EPSILON, DELTA = 1.0, 0.001

@@ -15,7 +15,8 @@ from juncture.fit.solvers.problem import Solver
 from juncture.mechanisms.hdmm import HDMM
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.strategy import Strategy
-from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
 from juncture.tables.measurement import Measurement

@@ -19,7 +19,8 @@ from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.record_search import RecordSearch
 from juncture.privacy import score
-from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.curator import Curator
 from juncture.private.simulated import SimulatedCurator

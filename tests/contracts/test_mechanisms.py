@@ -18,7 +18,8 @@ from juncture.mechanisms.parent_sets import maximal_parent_sets
 from juncture.mechanisms.privbayes import PrivBayes
 from juncture.mechanisms.strategy import Shares
 from juncture.privacy import score
-from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.privacy.score import Dependence
 from juncture.private.curator import Curator

@@ -19,7 +19,8 @@ from scipy.stats import beta
 
 from audit import FALSE_ALARM, lower_bound
 from juncture.errors import BudgetExceeded, InvalidInput, NotPublic
-from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.lattice import round_to_lattice
 from juncture.privacy.ledger import Ledger
 from juncture.privacy.request import Request

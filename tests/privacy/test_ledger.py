@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from juncture.errors import BudgetExceeded, InvalidInput, UnreadableFile
-from juncture.privacy.accounting import Budget, Cost, Neighbours
+from juncture.privacy.accounting import Cost, Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Event, Ledger
 
 ADD = Neighbours.ADD_OR_REMOVE
@@ -95,7 +96,8 @@ def test_processes_cannot_overspend_together(path: Path) -> None:
 
 KILLED = """
 import sys
-from juncture.privacy.accounting import Budget, Cost
+from juncture.privacy.accounting import Cost
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Event, Ledger
 ledger = Ledger(sys.argv[1])
 print("ready", flush=True)

@@ -15,7 +15,8 @@ from juncture.mechanisms.hdmm import HDMM, Estimation
 from juncture.mechanisms.mwem import MWEM, Selection
 from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.privbayes import PrivBayes
-from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
 from juncture.private.sources.source import CodedTable

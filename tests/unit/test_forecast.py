@@ -10,7 +10,8 @@ import pytest
 from juncture.errors import BudgetExceeded, InvalidInput
 from juncture.mechanisms.forecast import forecast, mechanism_for
 from juncture.mechanisms.hdmm import HDMM, Estimation
-from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
 from juncture.private.sources.source import CodedTable

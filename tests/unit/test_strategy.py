@@ -28,7 +28,8 @@ from juncture.mechanisms.marginal_strategy import (
     residual_least_squares,
 )
 from juncture.mechanisms.strategy import Shares, divide_budget, optimise_product, optimise_union
-from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
 from juncture.private.sources.source import CodedTable

@@ -10,7 +10,8 @@ import pytest
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.mechanisms.forecast import mechanism_for
-from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
 from juncture.private.sources.source import CodedTable

@@ -88,7 +88,7 @@ def _show_budget(printer: TourPrinter, tour: Demo, ledger: Ledger) -> None:
 
 
 def _show_measurements(printer: TourPrinter, tour: Demo) -> None:
-    marginals = tour.forecast()
+    marginals = tour.run.marginals
     printer.heading("What is measured")
     printer.text(
         f"HDMM, the high-dimensional matrix mechanism, measures {len(marginals)} small tables of "
@@ -101,7 +101,8 @@ def _show_measurements(printer: TourPrinter, tour: Demo) -> None:
 def _show_plan(printer: TourPrinter, tour: Demo) -> None:
     from juncture.engine.plan_text import format_bytes
 
-    plan = tour.plan()
+    plan = tour.run.plan
+    assert plan is not None  # hdmm with a model knows it beforehand
     printer.heading("The plan")
     printer.text(
         "How the tables hang together, and what a step of the fit will take: "
@@ -116,27 +117,27 @@ def _show_fit(printer: TourPrinter, tour: Demo, ledger: Ledger) -> tuple[Curator
     curator = tour.open_curator(ledger)
     with show_progress() as watch:
         release = tour.release(curator, watch)
-    statistics = release.statistics
-    loss, bound = statistics["loss"], statistics["lower_bound"]
+    fit = release.fit
+    assert fit is not None  # this release was just fitted
     printer.text(
         f"Measured: {len(release.measurements)} tables, {ledger.spent:.4g} of {ledger.budget} "
-        f"spent. Fitted in {statistics['oracle_calls']:,} steps and {statistics['seconds']:.1f} s. "
-        "The "
-        f"number of records is estimated, too: {release.model.total:,.0f}."
+        f"spent. Fitted in {fit.oracle_calls:,} steps and {fit.seconds:.1f} s. The number of "
+        f"records is estimated, too: {release.model.total:,.0f}."
     )
     printer.table(
         ("certificate", "loss"),
-        [("this model", loss), ("no model whatever is below", bound)],
+        [("this model", fit.loss), ("no model whatever is below", fit.lower_bound)],
     )
-    printer.text(f"So this model is within {100 * (loss - bound) / loss:.2f} percent of the best.")
+    printer.text(f"So this model is within {100 * fit.gap / fit.loss:.2f} percent of the best.")
     return curator, release
 
 
 def _show_refusal(printer: TourPrinter, curator: Curator) -> None:
     from juncture.errors import BudgetExceeded
+    from juncture.privacy.price import Pure
 
     try:
-        curator.measure(("age",), epsilon=0.1)
+        curator.measure(("age",), Pure(0.1))
     except BudgetExceeded as error:
         printer.gap()
         printer.text("Now the door is shut. One more look at the table is refused:")

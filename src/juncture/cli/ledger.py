@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,9 +48,11 @@ def create(
     Example:
       juncture ledger create people.ledger --epsilon 2
     """
+    from juncture.privacy.accounting import Neighbours
     from juncture.privacy.ledger import Ledger
 
-    ledger = Ledger.create(file, make_budget(epsilon, delta, rho), parse_neighbours(neighbours))
+    protected = parse_neighbours(neighbours) or Neighbours.ADD_OR_REMOVE
+    ledger = Ledger.create(file, make_budget(epsilon, delta, rho), protected)
     say(f"wrote {file}: {ledger.budget}, protects: {ledger.neighbours}")
 
 
@@ -63,14 +66,12 @@ def show(file: LedgerFile, as_json: Json = False) -> None:
     """
     ledger = open_ledger(file, "FILE")
     if as_json:
-        say_json({**_state(ledger), "entries": ledger.events})
+        say_json({**_state(ledger), "entries": [entry.to_json() for entry in ledger.events]})
         return
     events = ledger.events
     if events:
         columns = ("event", "time", "what", "mechanism", "total")
-        rows = [
-            (*(event[c] for c in columns[:-1]), _format_total(event["total"])) for event in events
-        ]
+        rows = [(e.number, e.time, e.what, e.mechanism, _format_total(e.total)) for e in events]
         say(format_table(columns, rows))
         say()
     say(f"budget    {ledger.budget}")
@@ -91,21 +92,21 @@ def verify(file: LedgerFile, as_json: Json = False) -> None:
     """
     ledger = open_ledger(file, "FILE")
     if as_json:
-        say_json({"sound": True, **_state(ledger)})
+        say_json({"valid": True, **_state(ledger)})
         return
     say(
-        f"sound: {len(ledger.events)} events, {ledger.spent:.6g} of {ledger.budget} spent, "
+        f"valid: {len(ledger.events)} events, {ledger.spent:.6g} of {ledger.budget} spent, "
         f"{ledger.remaining:.6g} left"
     )
 
 
-def _format_total(spent: float | None) -> str:
-    return "unbounded" if spent is None else f"{spent:.6g}"
+def _format_total(spent: float) -> str:
+    return f"{spent:.6g}" if math.isfinite(spent) else "unbounded"
 
 
 def _state(ledger: Ledger) -> dict[str, object]:
     return {
-        "budget": ledger.budget.to_dict(),
+        "budget": ledger.budget.to_json(),
         "neighbours": str(ledger.neighbours),
         "events": len(ledger.events),
         "spent": ledger.spent,

@@ -72,6 +72,8 @@ def _handle_failure(problem: BaseException, *, debug: bool) -> int:
         import traceback
 
         traceback.print_exception(problem)
+    for remark in getattr(problem, "__notes__", ()):
+        note(remark)
     if isinstance(problem, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     if isinstance(problem, BrokenPipeError):  # whoever read our output has had enough

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,9 +13,11 @@ import typer
 
 from juncture.cli.console import UsageError, note, require_file
 from juncture.errors import InvalidInput
+from juncture.mechanisms.registry import DEFAULT_MECHANISM, offers
 
 if TYPE_CHECKING:
-    from juncture.privacy.accounting import Budget, Neighbours
+    from juncture.privacy.accounting import Neighbours
+    from juncture.privacy.budget import Budget
     from juncture.privacy.ledger import Ledger
     from juncture.tables.domain import Clique, Domain
     from juncture.tables.workload import Workload
@@ -22,15 +25,6 @@ if TYPE_CHECKING:
 
 # Beyond this epsilon or rho, an outcome tells almost anything about anybody.
 _LARGE_BUDGET = 50.0
-
-
-class MechanismName(StrEnum):
-    """The mechanisms, as the command line calls them."""
-
-    HDMM = "hdmm"
-    MWEM = "mwem"
-    PRIVBAYES = "privbayes"
-    DUALQUERY = "dualquery"
 
 
 class NeighbourName(StrEnum):
@@ -73,13 +67,13 @@ Rho = Annotated[
     ),
 ]
 MechanismOption = Annotated[
-    MechanismName | None,
+    str | None,
     typer.Option(
         "--mechanism",
         "-m",
         metavar="NAME",
-        help="What decides what to measure: hdmm, mwem, privbayes or dualquery; see above. Else "
-        "hdmm, or mwem where a model of all that is asked for would be too large.",
+        help=f"What decides what to measure: {', '.join(offers())}; see above. By default hdmm, or "
+        "mwem where a model of all that is asked for would be too large.",
     ),
 ]
 Marginals = Annotated[
@@ -135,8 +129,7 @@ class WorkloadOptions:
         stated = [v for v in (self.marginals, self.cliques, self.triples) if v is not None]
         if len(stated) > 1:
             raise UsageError(
-                "`--marginals`, `--cliques` and `--triples` must not be mixed; got several. "
-                "Choose one of them."
+                "`--marginals`, `--cliques` and `--triples` must not be mixed; got several."
             )
         if self.cliques is not None:
             return Workload.of_marginals(domain, parse_cliques(self.cliques, domain))
@@ -151,22 +144,28 @@ class WorkloadOptions:
         return Workload.all_marginals(domain, columns)
 
 
-def choose_mechanism(name: MechanismName | None, workload: Workload) -> MechanismName:
-    """What was asked for; else one that can serve the workload within memory."""
-    if name is not None:
-        return name
-    from juncture.engine.plan import Plan
-    from juncture.errors import ModelTooLarge
+def list_mechanisms(command: Callable[..., None]) -> Callable[..., None]:
+    """Put the mechanisms into the help of a command, where its docstring says `{mechanisms}`."""
+    width = max(map(len, offers()))
+    lines = [f"  {name:<{width}}  {offer.summary}" for name, offer in offers().items()]
+    command.__doc__ = str(command.__doc__).replace("    {mechanisms}", "\n".join(lines))
+    return command
 
-    try:
-        Plan.build(workload.domain, workload.cliques)
-    except ModelTooLarge:
+
+def check_mechanism(name: str | None) -> str | None:
+    """The name of a mechanism, or none; a name that nobody has is a misuse."""
+    if name is not None and name not in offers():
+        raise UsageError(f"`--mechanism` must be one of {', '.join(offers())}; got {name!r}.")
+    return name
+
+
+def note_fallback(requested: str | None, used: str | None) -> None:
+    """Say so where nobody chose a mechanism and the usual one could not serve."""
+    if requested is None and used != DEFAULT_MECHANISM:
         note(
-            "a model of everything asked for would be too large: mwem measures what matters most. "
-            "Ask for fewer columns together to have all of it."
+            f"a model of everything asked for would be too large: {used} measures what matters "
+            "most. Ask for fewer columns together to have all of it."
         )
-        return MechanismName.MWEM
-    return MechanismName.HDMM
 
 
 def parse_cliques(text: str, domain: Domain) -> list[Clique]:
@@ -185,7 +184,7 @@ def parse_names(text: str) -> Clique:
 
 def make_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
     """The budget that the options say."""
-    from juncture.privacy.accounting import Budget
+    from juncture.privacy.budget import Budget
 
     if epsilon is None and rho is None:
         raise UsageError(
@@ -205,18 +204,10 @@ def open_ledger(path: Path, what: str = "--ledger") -> Ledger:
     return Ledger(path)
 
 
-def resolve_neighbours(ledger: Ledger, name: NeighbourName | None) -> Neighbours:
-    """The neighbours of a ledger, which the option must not contradict."""
-    if name is not None and parse_neighbours(name) is not ledger.neighbours:
-        raise InvalidInput(
-            f"`--neighbours` must be those of the ledger ({ledger.neighbours}); got {name}. Leave "
-            "the option out, or begin another ledger."
-        )
-    return ledger.neighbours
-
-
-def parse_neighbours(name: NeighbourName | None) -> Neighbours:
-    """The neighbours that the option says."""
+def parse_neighbours(name: NeighbourName | None) -> Neighbours | None:
+    """The neighbours that the option says, where it says any."""
     from juncture.privacy.accounting import Neighbours
 
+    if name is None:
+        return None
     return Neighbours.REPLACE if name is NeighbourName.REPLACE else Neighbours.ADD_OR_REMOVE

@@ -15,7 +15,6 @@ from juncture.cli.options import (
     Epsilon,
     Json,
     Marginals,
-    MechanismName,
     MechanismOption,
     NeighboursOption,
     Rho,
@@ -23,114 +22,48 @@ from juncture.cli.options import (
     Seed,
     Triples,
     WorkloadOptions,
-    choose_mechanism,
+    check_mechanism,
+    list_mechanisms,
     make_budget,
+    note_fallback,
     open_ledger,
     parse_neighbours,
-    resolve_neighbours,
 )
 
 if TYPE_CHECKING:
-    from juncture.engine.plan import Plan
-    from juncture.mechanisms.forecast import Forecast, MarginalForecast
+    from juncture.mechanisms.mechanism import MarginalForecast, Run
     from juncture.privacy.ledger import Ledger
-    from juncture.tables.workload import Workload
-
-
-def plan(
-    schema: SchemaFile,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    rho: Rho = None,
-    mechanism: MechanismOption = None,
-    marginals: Marginals = None,
-    cliques: Cliques = None,
-    triples: Triples = None,
-    seed: Seed = 0,
-    neighbours: NeighboursOption = None,
-    records: Annotated[
-        int | None,
-        typer.Option(
-            "--records",
-            metavar="N",
-            min=1,
-            help="About how many records there are, if that is public: for relative errors, and "
-            "for privbayes and dualquery.",
-        ),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            "--ledger",
-            metavar="FILE",
-            help="A ledger that should pay: says whether it can, and takes its neighbours.",
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Show what a release would measure, cost and get wrong. No data is read, nothing is spent.
-
-    For hdmm: the expected error of every marginal, from its own measurement alone; the model joins
-    all of them and is usually nearer. For the others, which choose by the data, what is known
-    before: rounds, prices and noise.
-
-    \b
-    Mechanisms:
-      hdmm       measures everything asked for; errors are known beforehand
-      mwem       measures, round by round, what the model gets most wrong
-      privbayes  measures one table for each column with the columns that it depends on
-      dualquery  measures nothing; draws queries and fits the model to the draws
-
-    \b
-    Examples:
-      juncture plan --schema people.toml --epsilon 1 --marginals 2 --records 50000
-      juncture plan --schema people.toml --rho 0.1 --cliques "age,sex;sex,income"
-      juncture plan --schema people.toml --epsilon 1 --mechanism mwem --triples 15
-    """
-    from juncture.engine.plan import Plan
-    from juncture.mechanisms.forecast import forecast, mechanism_for
-    from juncture.tables.schema_toml import read_schema
 
     require_file(schema, "--schema")
-    budget = make_budget(epsilon, delta, rho)
-    domain = read_schema(schema).domain
-    workload = WorkloadOptions(marginals, cliques, triples, seed).build(domain)
+    budget, name = make_budget(epsilon, delta, rho), check_mechanism(mechanism)
+    workload = WorkloadOptions(marginals, cliques, triples, seed).build(read_schema(schema).domain)
     payer = None if ledger is None else open_ledger(ledger)
-    relation = (
-        parse_neighbours(neighbours) if payer is None else resolve_neighbours(payer, neighbours)
-    )
-    mechanism = choose_mechanism(mechanism, workload)
-    expected = forecast(mechanism_for(mechanism, budget), workload, relation, records)
-    chosen = mechanism in (MechanismName.MWEM, MechanismName.PRIVBAYES)
-    tree = None if chosen else Plan.build(domain, workload.cliques)
+    asked = parse_neighbours(neighbours)
+    relation = resolve_neighbours(ledger, asked) if ledger else asked or Neighbours.ADD_OR_REMOVE
+    run = prepare(name, budget, workload, relation, records)
+    note_fallback(name, run.mechanism)
+    cost = budget.compose(run.costs)
     if as_json:
-        affordable = None if payer is None else _can_pay(payer, expected)
-        known = _to_json(tree, workload, expected, budget.compose(expected.costs))
-        say_json({**known, "affordable": affordable})
+        can_pay = None if payer is None else _can_pay(payer, run)
+        say_json({**_to_json(run, cost), "affordable": can_pay})
         return
-    say(str(tree or "The cliques of the model are chosen by the data, within a budget."))
+    say(str(run.plan or "The cliques of the model are chosen by the data, within a budget."))
     say()
-    say(f"Budget: {budget}. Protected: {relation}. Mechanism: {mechanism}.")
-    say(
-        f"Cost of the whole run: {budget.compose(expected.costs):.4g}, in {len(expected.costs)} "
-        "events."
-    )
+    say(f"Budget: {budget}. Protected: {relation}. Mechanism: {run.mechanism}.")
+    bound = "" if run.costs_are_exact else "at most "
+    say(f"Cost of the whole run: {bound}{cost:.4g}, in {bound}{len(run.costs)} events.")
     if payer is not None:
-        can = "can" if _can_pay(payer, expected) else "CANNOT"
+        can = "can" if _can_pay(payer, run) else "CANNOT"
         say(f"The ledger {can} pay: {payer.remaining:.4g} of {payer.budget} is left.")
     say()
-    say(
-        format_pairs(expected.facts)
-        if expected.facts
-        else _format_errors(expected.marginals, records)
-    )
+    say(format_pairs(run.facts) if run.facts else _format_errors(run.marginals, records))
 
 
-def _can_pay(ledger: Ledger, expected: Forecast) -> bool:
+def _can_pay(ledger: Ledger, run: Run) -> bool:
     from juncture.errors import BudgetExceeded
 
     try:
-        ledger.refuse_unaffordable(expected.costs)
+        ledger.refuse_unaffordable(run.costs)
     except BudgetExceeded:
         return False
     return True
@@ -155,15 +88,14 @@ def _format_errors(marginals: tuple[MarginalForecast, ...], records: int | None)
     return f"{format_table(columns, rows)}\n\n{format_pairs(legend)}"
 
 
-def _to_json(
-    tree: Plan | None, workload: Workload, expected: Forecast, cost: float
-) -> dict[str, object]:
+def _to_json(run: Run, cost: float) -> dict[str, object]:
     return {
-        "cliques": [list(clique) for clique in workload.cliques],
-        "cells": None if tree is None else tree.cells,
-        "memory_bytes": None if tree is None else tree.size_bytes,
-        "events": len(expected.costs),
+        "mechanism": run.mechanism,
+        "cliques": [list(clique) for clique in run.workload.cliques],
+        "cells": None if run.plan is None else run.plan.cells,
+        "memory_bytes": None if run.plan is None else run.plan.size_bytes,
+        "events": len(run.costs),
         "cost": cost,
-        "marginals": [asdict(m) for m in expected.marginals],
-        "facts": dict(expected.facts),
+        "marginals": [asdict(m) for m in run.marginals],
+        "facts": dict(run.facts),
     }

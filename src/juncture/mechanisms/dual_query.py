@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.watch import Watch, ignore_progress, watch_steps
+from juncture._util.watch import Watch
+from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.accelerated import Accelerated
@@ -17,20 +18,29 @@ from juncture.fit.solvers.problem import Solver
 from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.draw_likelihood import DrawLikelihood, Round
 from juncture.mechanisms.hdmm import Estimation
-from juncture.mechanisms.outcome import Outcome
+from juncture.mechanisms.mechanism import (
+    Findings,
+    Mechanism,
+    Run,
+    refuse_empty,
+    require_n_records,
+)
 from juncture.mechanisms.record_search import RecordSearch
-from juncture.privacy.accounting import rho_of_epsilon
-from juncture.tables.workload import Workload, check_same_domain
+from juncture.model.sampling import Random
+from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
+from juncture.privacy.budget import Budget
+from juncture.privacy.price import ZCDP
+from juncture.tables.workload import Workload
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
-    from juncture.private.door import Door
+    from juncture.private.curator import Curator
 
 # The likelihood is so much larger than what is left to gain that a usual tolerance ends too early.
 _TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True, kw_only=True)
-class DualQuery:
+@dataclass(frozen=True)
+class DualQuery(Mechanism):
     """Rounds in which queries are drawn privately and a record is found that satisfies them.
 
     Privacy (replaced records; the number of records m is public). Only the draws look at data. In
@@ -39,19 +49,20 @@ class DualQuery:
     q(D) by at most 1 / m, so this is the exponential mechanism with epsilon = 2 eta (t - 1) / m,
     of which each draw costs rho = epsilon^2 / 8 = eta^2 (t - 1)^2 / (2 m^2) of zCDP. With s draws
     in each of T rounds, rho = s eta^2 (T - 1) T (2 T - 1) / (12 m^2): T is the largest that the
-    budget allows (`rho`, or `epsilon` with `delta`). The first round's draws look at nothing. What
+    budget allows (a rho, or an epsilon with a delta). The first round's draws look at nothing. What
     is not spent because T is whole stays in the budget.
     """
 
-    epsilon: float | None = None
-    delta: float | None = None
-    rho: float | None = None
+    name: ClassVar[str] = "dualquery"
+
+    budget: Budget
+    _: KW_ONLY
     eta: float = 2.0
     draws: int = 50
     estimation: Estimation = Estimation.MODEL
     """The model of greatest likelihood of all draws; `LOCAL` is the original: the records found."""
-    seed: int | None = None
-    """Of the search for records: that is post-processing."""
+    rng: Random = None
+    """For the search for records: that is post-processing."""
     max_rounds: int | None = None
     """Rounds to do at most; by default as many as the budget allows."""
     random_ties: bool = True
@@ -60,42 +71,71 @@ class DualQuery:
     solver: Solver = field(default_factory=Accelerated)
     max_steps: int = 300
 
-    def run(self, curator: Door, workload: Workload, *, watch: Watch = ignore_progress) -> Outcome:
+    def prepare(
+        self, workload: Workload, neighbours: Neighbours, n_records: int | None = None
+    ) -> Run:
+        """Find how many rounds the budget allows, and plan the model."""
+        refuse_empty(workload)
+        if not (self.eta > 0.0 and self.draws >= 1):
+            raise InvalidInput(
+                f"`eta` and `draws` must be positive; got {self.eta} and {self.draws}. Try 2 and "
+                "50."
+            )
+        n_public = require_n_records(self.name, neighbours, n_records)
+        rounds, modelled = self.count_rounds(n_public), self.estimation is Estimation.MODEL
+        plan = Plan.build(workload.domain, workload.cliques) if modelled else None
+        epsilons = [2.0 * self.eta * t / n_public + DRAW_SLACK for t in range(1, rounds)]
+        last = epsilons[-1] if epsilons else 0.0
+        return Run(
+            mechanism=self.name,
+            workload=workload,
+            budget=self.budget,
+            neighbours=neighbours,
+            n_records=n_public,
+            costs=tuple(
+                Cost(epsilon=self.draws * e, rho=self.draws * e**2 / 8.0) for e in epsilons
+            ),
+            execute=lambda curator, watch: self._execute(curator, workload, plan, watch),
+            plan=plan,
+            facts=(
+                ("rounds", f"{rounds}: as many as the budget allows"),
+                ("a round",
+                 f"{self.draws} draws from {2 * workload.n_queries:,} queries and complements"),
+                ("a draw costs", f"epsilon {last:.3g} in the last round"),
+                ("noise", "none is added; how often queries are drawn is the noise"),
+            ),
+        )  # fmt: skip
+
+    def _execute(
+        self, curator: Curator, workload: Workload, plan: Plan | None, watch: Watch
+    ) -> Findings:
         """Draw and find, round after round; then estimate."""
-        check_same_domain(curator.domain, workload)
-        m = self._require_n_records(curator, workload)
-        before = len(curator.ledger.events)
-        n_rounds = self.count_rounds(m)
-        rng = np.random.default_rng(self.seed)
-        search = RecordSearch(curator.domain, workload, rng, random_ties=self.random_ties)
+        domain, n = curator.domain, workload.n_queries
+        m = require_n_records(self.name, curator.neighbours, curator.public_n_records)
+        n_rounds, rng = self.count_rounds(m), np.random.default_rng(self.rng)
+        search = RecordSearch(domain, workload, rng, random_ties=self.random_ties)
         rounds: list[Round] = []
         records: list[dict[str, int]] = []
-        n = workload.n_queries
         satisfied = np.zeros(n, dtype=np.int32)
         for t in range(n_rounds):
             rounds.append(Round(satisfied, self._draw(curator, workload, satisfied, t, rng), t))
             records.append(search.find_best(rounds[-1].net_draws(n)))
             satisfied = satisfied + search.answers(records[-1]).astype(np.int32)
             watch("drawing queries", t + 1, n_rounds)
-        events = curator.ledger.events[before:]
-        statistics: dict[str, Any] = {"rounds": n_rounds, "records": records}
         if self.estimation is Estimation.LOCAL:
-            columns = {name: np.array([r[name] for r in records]) for name in curator.domain}
-            synthetic = CountedRecords(curator.domain, columns, m / len(records))
-            return Outcome(synthetic.project, ledger=events, statistics=statistics)
-        likelihood = DrawLikelihood(curator.domain, workload, rounds, self.eta, m)
+            columns = {name: np.array([r[name] for r in records]) for name in domain}
+            synthetic = CountedRecords(domain, columns, m / len(records))
+            details = {"rounds": n_rounds, "records": records}
+            return Findings(synthetic.project, details=details)
         fit = estimate(
-            curator.domain, [], cliques=workload.cliques, total=float(m), loss=likelihood,
-            solver=self.solver, max_steps=self.max_steps, tolerance=_TOLERANCE,
-            watch=watch_steps(watch, "fitting the model"),
+            domain, [], cliques=workload.cliques, total=float(m), solver=self.solver,
+            loss=DrawLikelihood(domain, workload, rounds, self.eta, m), plan=plan,
+            max_steps=self.max_steps, tolerance=_TOLERANCE, watch=watch,
         )  # fmt: skip
-        return Outcome(
-            fit.model.project, model=fit.model, ledger=events,
-            statistics={**fit.statistics.summary(), "rounds": n_rounds},
-        )  # fmt: skip
+        return Findings(fit.model.project, fit.model, (), fit.summary, {"rounds": n_rounds})
 
     def count_rounds(self, n_records: int) -> int:
-        """As many as the budget and `most_rounds` allow, at least the first, which is free."""
+        """As many as the budget and `max_rounds` allow, at least the first, which is free."""
         unit = self.draws * (self.eta / n_records) ** 2 / 12.0
         rho, t = self._rho(), 1
         limit = math.inf if self.max_rounds is None else self.max_rounds
@@ -104,40 +144,24 @@ class DualQuery:
         return t
 
     def _rho(self) -> float:
-        is_given = (self.epsilon is not None, self.delta is not None, self.rho is not None)
-        if is_given == (False, False, True):
-            return float(self.rho or 0.0)
-        if is_given == (True, True, False):
-            return rho_of_epsilon(float(self.epsilon or 0.0), float(self.delta or 0.0))
-        raise InvalidInput(
-            "`rho`, or `epsilon` with `delta`, must be given. Choose one of the two."
-        )
-
-    def _require_n_records(self, curator: Door, workload: Workload) -> int:
-        if not workload.tasks:
-            raise InvalidInput("`workload` must have a task; got none. Add at least one.")
-        if not (self._rho() > 0.0 and self.eta > 0.0 and self.draws >= 1):
+        price = self.budget.price
+        if not isinstance(price, ZCDP):
             raise InvalidInput(
-                "`rho`, `eta` and `draws` must be positive; got others. Try eta 2 and 50 draws."
+                "`budget` must be a rho, or an epsilon with a delta, for dualquery; got an epsilon "
+                "alone. Add a delta, below one in the number of records."
             )
-        m = curator.public_n_records
-        if not m:
-            raise InvalidInput(
-                "`curator` must know the number of records, and at least one. Use a ledger whose "
-                "neighbours replace one record."
-            )
-        return m
+        return price.rho
 
     def _draw(
         self,
-        curator: Door,
+        curator: Curator,
         workload: Workload,
         satisfied: NDArray[np.int32],
         t: int,
         rng: np.random.Generator,
     ) -> NDArray[np.int64]:
-        """The places of the queries drawn."""
+        """The indices of the queries drawn."""
         if t == 0:
             return rng.integers(0, 2 * workload.n_queries, self.draws)
         tasks = [(task.clique, task.query) for task in workload.tasks]
-        return curator.draw_queries(tasks, satisfied, n_before=t, eta=self.eta, draws=self.draws)
+        return curator.draw_queries(tasks, satisfied, n_earlier=t, eta=self.eta, draws=self.draws)

@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
-from juncture._util.watch import Watch, ignore_progress, watch_steps
+from juncture._util.watch import Watch
+from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.problem import Solver
 from juncture.mechanisms.least_squares import full_least_squares, local_least_squares
 from juncture.mechanisms.marginal_strategy import optimise_marginals, residual_least_squares
-from juncture.mechanisms.multiplicative_weights import refuse_large
-from juncture.mechanisms.outcome import Outcome
-from juncture.mechanisms.price import price_of
-from juncture.mechanisms.strategy import Shares, Strategy, optimise_union
-from juncture.model.model import Model
-from juncture.privacy.accounting import (
-    Neighbours,
-    gaussian_stddev,
-    l1_sensitivity,
-    l2_sensitivity,
-    laplace_scale,
+from juncture.mechanisms.mechanism import (
+    Findings,
+    MarginalForecast,
+    Mechanism,
+    Run,
+    refuse_empty,
+    refuse_useless,
 )
+from juncture.mechanisms.multiplicative_weights import refuse_large
+from juncture.mechanisms.strategy import Shares, Strategy, optimise_union
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.request import Request
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import bind
-from juncture.tables.workload import Workload, check_same_domain
+from juncture.tables.workload import Workload
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
-    from juncture.private.door import Door
+    from juncture.private.curator import Curator
 
 
 class Template(StrEnum):
@@ -61,114 +62,149 @@ class Estimation(StrEnum):
     """Least squares on the full table: the original."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HDMM:
+@dataclass(frozen=True)
+class HDMM(Mechanism):
     """Measure a strategy that was optimised for the workload.
 
     Strategies depend on the workload alone. Privacy: the measurements go through the curator, which
-    charges each its share of the budget; shares add up to 1, so by sequential composition all cost
-    `epsilon` (Laplace noise) or `rho` (Gaussian noise). Estimation is post-processing.
+    charges each its share of the budget's price; shares add up to 1, so by sequential composition
+    all cost the budget. Estimation is post-processing.
     """
 
-    epsilon: float | None = None
-    rho: float | None = None
+    name: ClassVar[str] = "hdmm"
+
+    budget: Budget
+    _: KW_ONLY
     estimation: Estimation = Estimation.MODEL
     template: Template = Template.UNION
     shares: Shares = Shares.EQUAL
     """How a union divides the budget; weighted marginals have shares of their own."""
     restarts: int = 5
     solver: Solver = field(default_factory=EarlyStopping)
-    """Of the model's fit: by default one that ends where only noise is left to fit."""
+    """For the model's fit: by default one that ends where only noise is left to fit."""
     max_steps: int = 5000
 
-    def build_strategy(self, workload: Workload) -> Strategy:
-        """What would be measured: no data is looked at."""
-        gaussian = price_of(self.epsilon, self.rho).gaussian
-        if self.template is Template.MARGINALS:
-            return optimise_marginals(workload, gaussian=gaussian, restarts=self.restarts)
-        union = optimise_union(
-            workload, gaussian=gaussian, restarts=self.restarts, rule=self.shares
+    def prepare(
+        self, workload: Workload, neighbours: Neighbours, n_records: int | None = None  # noqa: ARG002
+    ) -> Run:
+        """Optimise the strategy, and plan the model. Errors are those of least squares alone."""
+        refuse_empty(workload)
+        if self.estimation is Estimation.FULL:
+            refuse_large(workload.domain, tuple(workload.domain))
+        # A union measures the workload's own cliques: refuse a large model before optimising.
+        plan = self._plan(workload.domain, workload.cliques, Template.UNION)
+        strategy = self.build_strategy(workload, neighbours)
+        requests = self.make_requests(strategy)
+        plan = plan or self._plan(workload.domain, [r.clique for r in requests], self.template)
+        stddevs = [
+            refuse_useless(_noise_stddev(workload, request, neighbours)) for request in requests
+        ]
+        return Run(
+            mechanism=self.name,
+            workload=workload,
+            budget=self.budget,
+            neighbours=neighbours,
+            costs=tuple(request.price.cost for request in requests),
+            execute=_Execution(self, workload, requests, plan),
+            plan=plan,
+            marginals=_forecast(workload, strategy, requests, stddevs),
         )
+
+    def _plan(self, domain: Domain, cliques: Sequence[Clique], when: Template) -> Plan | None:
+        """The plan of the model, where one is fitted and the template is the one named."""
+        modelled = self.estimation is Estimation.MODEL and self.template is when
+        return Plan.build(domain, cliques) if modelled else None
+
+    def build_strategy(self, workload: Workload, neighbours: Neighbours) -> Strategy:
+        """What would be measured: no data is looked at."""
+        l2 = self.budget.price.norm == 2
+        if self.template is Template.MARGINALS:
+            return optimise_marginals(workload, gaussian=l2, restarts=self.restarts)
+        union = optimise_union(workload, gaussian=l2, restarts=self.restarts, rule=self.shares)
         if self.template is Template.UNION:
             return union
-        marginals = optimise_marginals(workload, gaussian=gaussian, restarts=self.restarts)
+        marginals = optimise_marginals(workload, gaussian=l2, restarts=self.restarts)
+
+        def expected_error(strategy: Strategy) -> float:
+            requests = self.make_requests(strategy)
+            stddevs = [_noise_stddev(workload, request, neighbours) for request in requests]
+            return math.fsum(strategy.expected_squared_errors(stddevs))
+
         both: list[Strategy] = [union, marginals]
-        return min(both, key=lambda each: math.fsum(self._expected_errors(workload, each)))
-
-    def expected_squared_errors(
-        self, workload: Workload, neighbours: Neighbours = Neighbours.REPLACE
-    ) -> list[float]:
-        """By task, over all its answers by least squares: known before anything is spent."""
-        return self._expected_errors(workload, self.build_strategy(workload), neighbours)
-
-    def _expected_errors(
-        self,
-        workload: Workload,
-        strategy: Strategy,
-        neighbours: Neighbours = Neighbours.REPLACE,
-    ) -> list[float]:
-        requests = self.make_requests(strategy)
-        return strategy.expected_squared_errors(
-            [noise_stddev(workload.domain, request, neighbours) for request in requests]
-        )
-
-    def run(self, curator: Door, workload: Workload, *, watch: Watch = ignore_progress) -> Outcome:
-        """Measure and estimate."""
-        check_same_domain(curator.domain, workload)
-        if self.estimation is Estimation.FULL:
-            refuse_large(curator.domain, tuple(curator.domain))
-        requests = self.make_requests(self.build_strategy(workload))
-        before = len(curator.ledger.events)
-        watch("measuring", 0, len(requests))
-        measurements = curator.measure_all(requests)
-        watch("measuring", len(requests), len(requests))
-        project, model, statistics = self._estimate(curator, workload, measurements, watch)
-        return Outcome(
-            project, model=model, measurements=measurements,
-            ledger=curator.ledger.events[before:], statistics=statistics,
-        )  # fmt: skip
-
-    def _estimate(
-        self,
-        curator: Door,
-        workload: Workload,
-        measurements: Sequence[Measurement],
-        watch: Watch,
-    ) -> tuple[Callable[[Clique], Factor], Model | None, dict[str, Any]]:
-        domain = curator.domain
-        if self.estimation is Estimation.FULL:
-            return full_least_squares(domain, measurements).project, None, {}
-        if self.estimation is Estimation.LOCAL:
-            plain = all(isinstance(m.query, Identity) for m in measurements)
-            tables = (
-                residual_least_squares(domain, measurements, workload.cliques)
-                if self.template is not Template.UNION and plain
-                else local_least_squares(domain, measurements)
-            )
-            return _CliqueTables(domain, tables).project, None, {}
-        fit = estimate(
-            domain, measurements, total=curator.public_n_records, solver=self.solver,
-            max_steps=self.max_steps, watch=watch_steps(watch, "fitting the model"),
-        )  # fmt: skip
-        statistics = {**fit.statistics.summary(), "status": fit.status.name}
-        return fit.model.project, fit.model, statistics
+        return min(both, key=expected_error)
 
     def make_requests(self, strategy: Strategy) -> list[Request]:
         """What would be asked of the curator, with its price: no data is looked at."""
-        price = price_of(self.epsilon, self.rho)
+        price = self.budget.price
         return [
-            Request(clique=each.clique, query=each.query, **price.part(each.share))
-            for each in strategy.queries
+            Request(each.clique, price.share(each.share), each.query) for each in strategy.queries
         ]
 
 
-def noise_stddev(domain: Domain, request: Request, neighbours: Neighbours) -> float:
-    """Of the noise that a request's price buys, up to the rounding of the curator's lattice."""
-    operator = bind(request.query or Identity(), domain.project(request.clique))
-    if request.epsilon is not None:
-        scale = laplace_scale(l1_sensitivity(operator, neighbours), request.epsilon)
-        return math.sqrt(2.0) * scale
-    return gaussian_stddev(l2_sensitivity(operator, neighbours), request.rho or 0.0)
+@dataclass(frozen=True, eq=False)
+class _Execution:
+    """The work of a prepared run."""
+
+    options: HDMM
+    workload: Workload
+    requests: Sequence[Request]
+    plan: Plan | None
+
+    def __call__(self, curator: Curator, watch: Watch) -> Findings:
+        watch("measuring", 0, len(self.requests))
+        measurements = curator.measure_all(self.requests)
+        watch("measuring", len(self.requests), len(self.requests))
+        domain, options = self.workload.domain, self.options
+        if options.estimation is Estimation.FULL:
+            table = full_least_squares(domain, measurements)
+            return Findings(table.project, measurements=measurements)
+        if options.estimation is Estimation.LOCAL:
+            return Findings(self._local_tables(measurements).project, measurements=measurements)
+        fit = estimate(
+            domain, measurements, total=curator.public_n_records, solver=options.solver,
+            max_steps=options.max_steps, plan=self.plan, watch=watch,
+        )  # fmt: skip
+        return Findings(fit.model.project, fit.model, measurements, fit.summary)
+
+    def _local_tables(self, measurements: Sequence[Measurement]) -> _CliqueTables:
+        domain = self.workload.domain
+        plain = all(isinstance(m.query, Identity) for m in measurements)
+        tables = (
+            residual_least_squares(domain, measurements, self.workload.cliques)
+            if self.options.template is not Template.UNION and plain
+            else local_least_squares(domain, measurements)
+        )
+        return _CliqueTables(domain, tables)
+
+
+def _forecast(
+    workload: Workload, strategy: Strategy, requests: Sequence[Request], stddevs: Sequence[float]
+) -> tuple[MarginalForecast, ...]:
+    """What to expect of every task of the workload."""
+    domain, results = workload.domain, []
+    squared = strategy.expected_squared_errors(stddevs)
+    for task, error in zip(workload.tasks, squared, strict=True):
+        subdomain, n_rows = domain.project(task.clique), task.operator(domain).n_rows
+        own = [
+            (request.price.amount, stddev)
+            for request, stddev in zip(requests, stddevs, strict=True)
+            if set(request.clique) == set(task.clique)
+        ]
+        results.append(
+            MarginalForecast(
+                tuple(subdomain),
+                subdomain.size,
+                share=math.fsum(amount for amount, _ in own),
+                stddev=min((stddev for _, stddev in own), default=math.nan),
+                error=math.sqrt(error / n_rows),
+            )
+        )
+    return tuple(results)
+
+
+def _noise_stddev(workload: Workload, request: Request, neighbours: Neighbours) -> float:
+    operator = bind(request.query or Identity(), workload.domain.project(request.clique))
+    return request.price.stddev(operator, neighbours)
 
 
 @dataclass(frozen=True, eq=False)

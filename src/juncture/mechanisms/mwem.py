@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from juncture._util.watch import Watch, ignore_progress
+from juncture._util.watch import Watch
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import Estimate, estimate
+from juncture.fit.summary import FitSummary
+from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
-from juncture.mechanisms.outcome import Outcome
-from juncture.mechanisms.price import Price, price_of
 from juncture.model.model import Model
 from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
+from juncture.privacy.price import Price
+from juncture.privacy.score import MarginalError, RowError
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.blocks import AllRanges, Block, Identity, Point, Prefix, Range, Total
 from juncture.tables.queries.blocks import Matrix as MatrixBlock
 from juncture.tables.queries.products import Kron
-from juncture.tables.workload import Task, Workload, check_same_domain
+from juncture.tables.workload import Task, Workload
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
-    from juncture.private.door import Door
+    from juncture.private.curator import Curator
 
 
 class Update(StrEnum):
@@ -51,20 +53,22 @@ class Selection(StrEnum):
     """A single query of the workload: the original."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MWEM:
+@dataclass(frozen=True)
+class MWEM(Mechanism):
     """Rounds of private choice and measurement.
 
-    Privacy: each of the rounds chooses by the exponential mechanism on the curator's own score (a
+    Privacy: each of the rounds chooses by the exponential mechanism on a score of the curator's (a
     single counting query moves it by 1 between neighbours, a marginal by 1, or 2 where a record is
     replaced), and measures the chosen query through the curator. With T rounds and a fraction f for
-    measuring, a round costs (1 - f) epsilon / T and f epsilon / T; where the number of records is
-    private, `total_share` of epsilon is spent on it first. Sequential composition gives epsilon;
-    with `rho` in its place, zCDP. The same query is measured that was scored.
+    measuring, a round costs (1 - f) / T and f / T of the budget's price; where the number of
+    records is private, `total_share` of the price is spent on it first. Sequential composition
+    gives the budget. The same query is measured that was scored.
     """
 
-    epsilon: float | None = None
-    rho: float | None = None
+    name: ClassVar[str] = "mwem"
+
+    budget: Budget
+    _: KW_ONLY
     rounds: int | None = None
     """By default as many as attributes."""
     selection: Selection = Selection.MARGINAL
@@ -74,17 +78,45 @@ class MWEM:
     max_model_cells: int = 4_000_000
     """Choices that would make the model larger are not offered; the limit grows with the rounds."""
     passes: int = 100
-    """Of multiplicative weights over all measurements, after each round."""
+    """Over all measurements by multiplicative weights, after each round."""
     max_table_bytes: int | None = None
-    """Of the dense tables of multiplicative weights; by default half of the free memory."""
+    """For the dense tables of multiplicative weights; by default half of the free memory."""
     max_steps: int = 1000
 
-    def run(self, curator: Door, workload: Workload, *, watch: Watch = ignore_progress) -> Outcome:
-        """Choose, measure and update, round after round."""
+    def prepare(
+        self, workload: Workload, neighbours: Neighbours, n_records: int | None = None  # noqa: ARG002
+    ) -> Run:
+        """Divide the budget: what is measured depends on the data, what it costs does not."""
         self._check(workload)
-        check_same_domain(curator.domain, workload)
-        before = len(curator.ledger.events)
-        prices, total, measurements = self._start(curator)
+        prices = self.prices(len(workload.domain), neighbours)
+        stddev = refuse_useless(prices.measurement.cell_stddev(neighbours))
+        rounds, facts = self.count_rounds(len(workload.domain)), list[tuple[str, str]]()
+        costs = (prices.choice.selection_cost, prices.measurement.cost) * rounds
+        if prices.total is not None:
+            costs = (prices.total.cost, *costs)
+            facts.append(("the number of records", f"measured first, for {prices.total}"))
+        return Run(
+            mechanism=self.name,
+            workload=workload,
+            budget=self.budget,
+            neighbours=neighbours,
+            costs=costs,
+            execute=lambda curator, watch: self._execute(curator, workload, prices, watch),
+            facts=(
+                ("rounds", f"{rounds}: each chooses one marginal of {len(workload.tasks)}, "
+                 "measures it"),
+                ("a choice costs", str(prices.choice)),
+                ("a measurement costs", str(prices.measurement)),
+                ("noise on a measured cell", f"standard deviation {stddev:.3g}"),
+                *facts,
+            ),
+        )  # fmt: skip
+
+    def _execute(
+        self, curator: Curator, workload: Workload, prices: Prices, watch: Watch
+    ) -> Findings:
+        """Choose, measure and update, round after round."""
+        total, measurements = _measure_total(curator, prices)
         state: _State = (
             _ModelState(curator.domain, total, self.max_steps)
             if self.update is Update.MODEL
@@ -93,26 +125,17 @@ class MWEM:
         rounds = self.count_rounds(len(curator.domain))
         for done in range(1, rounds + 1):
             limit = self.max_model_cells * done // rounds
-            chosen = self._choose(curator, workload, state, limit, prices)
-            clique, query = chosen
-            measurements.append(curator.measure(clique, query, **prices[1]))
+            clique, query = self._choose(curator, workload, state, limit, prices)
+            measurements.append(curator.measure(clique, prices.measurement, query))
             state.update(measurements)
             watch("choosing and measuring", done, rounds)
-        return Outcome(
-            state.project,
-            model=state.model,
-            measurements=measurements,
-            ledger=curator.ledger.events[before:],
-            statistics={"rounds": rounds},
-        )
+        details = {"rounds": rounds}
+        return Findings(state.project, state.model, measurements, state.fit, details)
 
     def _check(self, workload: Workload) -> None:
-        price_of(self.epsilon, self.rho)
-        if not workload.tasks or (self.rounds is not None and self.rounds < 1):
-            raise InvalidInput(
-                f"`workload` and `rounds` must not be empty; got {len(workload.tasks)} tasks and "
-                f"{self.rounds} rounds. Ask for at least one of each."
-            )
+        refuse_empty(workload)
+        if self.rounds is not None and self.rounds < 1:
+            raise InvalidInput(f"`rounds` must be at least 1; got {self.rounds}.")
         if not (0.0 < self.measured_fraction < 1.0 and 0.0 < self.total_share < 1.0):
             raise InvalidInput(
                 "`measured_fraction` and `total_share` must lie between 0 and 1; got "
@@ -123,38 +146,21 @@ class MWEM:
         """How many rounds there will be."""
         return self.rounds or n_attributes
 
-    def prices(
-        self, n_attributes: int, *, total_is_public: bool
-    ) -> tuple[dict[str, float], dict[str, float]]:
-        """What choosing and measuring cost in each round."""
-        whole = price_of(self.epsilon, self.rho)
-        if not total_is_public:
-            whole = Price(whole.kind, whole.amount * (1.0 - self.total_share))
+    def prices(self, n_attributes: int, neighbours: Neighbours) -> Prices:
+        """What the number of records, a choice and a measurement cost."""
+        whole, total = self.budget.price, None
+        if neighbours is Neighbours.ADD_OR_REMOVE:
+            total, whole = whole.share(self.total_share), whole.share(1.0 - self.total_share)
         fraction, rounds = self.measured_fraction, self.count_rounds(n_attributes)
-        return whole.part((1.0 - fraction) / rounds), whole.part(fraction / rounds)
-
-    def _start(
-        self, curator: Door
-    ) -> tuple[tuple[dict[str, float], dict[str, float]], float, list[Measurement]]:
-        """What choosing and measuring cost in each round, the total, and its measurement."""
-        whole = price_of(self.epsilon, self.rho)
-        measured: list[Measurement] = []
-        total = curator.public_n_records
-        if total is None:
-            measured.append(curator.measure((), None, **whole.part(self.total_share)))
-            total = max(1, round(float(measured[0].values[0])))
-        prices = self.prices(
-            len(curator.domain), total_is_public=curator.public_n_records is not None
-        )
-        return prices, float(total), measured
+        return Prices(whole.share((1.0 - fraction) / rounds), whole.share(fraction / rounds), total)
 
     def _choose(
         self,
-        curator: Door,
+        curator: Curator,
         workload: Workload,
         state: _State,
         limit: int,
-        prices: tuple[dict[str, float], dict[str, float]],
+        prices: Prices,
     ) -> tuple[Clique, Kron | None]:
         tasks = [task for task in workload.tasks if state.cells_with(task.clique) <= limit]
         tasks = tasks or [min(workload.tasks, key=lambda task: state.cells_with(task.clique))]
@@ -164,28 +170,39 @@ class MWEM:
                 task.operator(curator.domain).apply(table.values)
                 for task, table in zip(tasks, tables, strict=True)
             ]
-            index, row = curator.select_row_by_error(
-                [(task.clique, task.query) for task in tasks], answers, **prices[0]
-            )
+            score = RowError([(task.clique, task.query) for task in tasks], answers)
+            index, row = curator.select(score, prices.choice)
             return tasks[index].clique, single_row(tasks[index], curator.domain, row)
-        noise = self._expected_noise(curator, prices[1])
+        stddev = prices.measurement.cell_stddev(curator.neighbours)
+        noise = prices.measurement.noise.mean_absolute(stddev)
         estimates = {task.clique: table.values for task, table in zip(tasks, tables, strict=True)}
         penalties = {clique: noise * curator.domain.size_of(clique) for clique in estimates}
-        return curator.select_by_marginal_error(estimates, penalties=penalties, **prices[0]), None
+        return curator.select(MarginalError(estimates, penalties=penalties), prices.choice), None
 
-    def _expected_noise(self, curator: Door, price: dict[str, float]) -> float:
-        """The mean absolute noise of a measured cell."""
-        replaced = curator.neighbours is Neighbours.REPLACE
-        if "epsilon" in price:
-            return (2.0 if replaced else 1.0) / price["epsilon"]
-        stddev = math.sqrt(2.0 if replaced else 1.0) / math.sqrt(2.0 * price["rho"])
-        return stddev * math.sqrt(2.0 / math.pi)
+
+class Prices(NamedTuple):
+    """What the events of a run cost."""
+
+    choice: Price
+    measurement: Price
+    total: Price | None
+    """Of the number of records, where that is private."""
+
+
+def _measure_total(curator: Curator, prices: Prices) -> tuple[float, list[Measurement]]:
+    """The number of records: public, or measured first."""
+    if curator.public_n_records is not None:
+        return float(curator.public_n_records), []
+    assert prices.total is not None  # where the number is private, it has a price
+    measured = curator.measure((), prices.total)
+    return float(max(1, round(float(measured.values[0])))), [measured]
 
 
 class _State:
     """An estimate that takes measurements in."""
 
     model: Model | None = None
+    fit: FitSummary | None = None
 
     def update(self, measurements: Sequence[Measurement]) -> None:
         raise NotImplementedError
@@ -209,11 +226,11 @@ class _ModelState(_State):
 
     def update(self, measurements: Sequence[Measurement]) -> None:
         assert self.model is not None
-        fit: Estimate = estimate(
+        result: Estimate = estimate(
             self.model.domain, measurements, total=self._total, start=self.model,
             max_steps=self._max_steps,
         )  # fmt: skip
-        self.model = fit.model
+        self.model, self.fit = result.model, result.summary
 
     def project(self, clique: Clique) -> Factor:
         assert self.model is not None

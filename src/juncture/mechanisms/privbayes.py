@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.watch import Watch, ignore_progress, watch_steps
+from juncture._util.watch import Watch
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
@@ -17,17 +17,28 @@ from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.problem import Solver
 from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.hdmm import Estimation
-from juncture.mechanisms.outcome import Outcome
+from juncture.mechanisms.mechanism import (
+    Findings,
+    Mechanism,
+    Run,
+    refuse_empty,
+    refuse_useless,
+    require_n_records,
+)
 from juncture.mechanisms.parent_sets import maximal_parent_sets
-from juncture.mechanisms.price import price_of
+from juncture.model.sampling import Random
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
+from juncture.privacy.dependence import Dependence
+from juncture.privacy.price import Price
 from juncture.privacy.request import Request
-from juncture.privacy.score import Dependence
+from juncture.privacy.score import DependenceScore
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.measurement import Measurement
-from juncture.tables.workload import Workload, check_same_domain
+from juncture.tables.workload import Workload
 
 if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
-    from juncture.private.door import Door
+    from juncture.private.curator import Curator
 
 
 class Link(NamedTuple):
@@ -37,23 +48,24 @@ class Link(NamedTuple):
     parents: Clique
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrivBayes:
+@dataclass(frozen=True)
+class PrivBayes(Mechanism):
     """Choose for one attribute after another its parents among those before, then measure.
 
     Privacy (replaced records; the number of records n is public). The first attribute is the first
     of the domain: it depends on nothing. Each of the d - 1 choices is an exponential mechanism on
-    a score of dependence, which moves by at most 3 / n, or what `Door.select_by_dependence` proves
-    for the others, and costs
-    an equal part of `structure_share` of epsilon. The d joint tables share the rest equally, each
-    measured through the curator. Sequential composition gives epsilon (or rho).
+    a score of dependence, which moves by at most what `Dependence.sensitivity` proves, and costs an
+    equal part of `structure_share` of the budget's price. The d joint tables share the rest
+    equally, each measured through the curator. Sequential composition gives the budget.
 
     The number of cells of a joint table is limited so that its average count is at least
     `usefulness` times the noise scale, as its authors do (theirs: a share of 0.3 and 4).
     """
 
-    epsilon: float | None = None
-    rho: float | None = None
+    name: ClassVar[str] = "privbayes"
+
+    budget: Budget
+    _: KW_ONLY
     structure_share: float = 0.3
     usefulness: float = 4.0
     dependence: Dependence = Dependence.DISTANCE
@@ -65,68 +77,75 @@ class PrivBayes:
     negative counts off and normalising, and answers from records drawn from them."""
     n_samples: int | None = None
     """Records of the original form; by default as many as the table has."""
-    seed: int | None = None
-    """Of those records: drawing them is post-processing."""
+    rng: Random = None
+    """For those records: drawing them is post-processing."""
     max_parent_sets: int = 4_000
-    """Of all attributes in one choice; where there are more, so many at random, whatever the data:
-    wide tables of small attributes have millions."""
+    """Of all attributes in one choice; where there are more, that many at random, whatever the
+    data: wide tables of small attributes have millions."""
     max_model_cells: int = 10_000_000
-    """Of the model's junction tree: parents that would make it larger are let go again."""
+    """Of the model's junction tree: parents that would make it larger are dropped again."""
     solver: Solver = field(default_factory=EarlyStopping)
     max_steps: int = 5000
 
-    def run(self, curator: Door, workload: Workload, *, watch: Watch = ignore_progress) -> Outcome:
-        """Choose the network, measure its tables, and estimate: the workload has no say in it."""
-        if not workload.tasks:
-            raise InvalidInput("`workload` must have a task; got none. Add at least one.")
-        check_same_domain(curator.domain, workload)
-        n_records = self._require_n_records(curator)
-        before = len(curator.ledger.events)
-        network = self._choose_network(curator, n_records, watch)
-        price = self.prices(len(network))[1]
-        requests = [
-            Request(clique=(*link.parents, link.child), query=None, **price) for link in network
-        ]
-        measurements = curator.measure_all(requests)
-        events = curator.ledger.events[before:]
-        statistics = {"network": [f"{c} | {', '.join(p)}" for c, p in network]}
-        if self.estimation is Estimation.LOCAL:
-            records = self._sample(curator.domain, network, measurements, n_records)
-            columns = dict(zip(curator.domain, records, strict=True))
-            sampled = CountedRecords(curator.domain, columns, n_records / len(records[0]))
-            return Outcome(
-                sampled.project, measurements=measurements, ledger=events, statistics=statistics
-            )
-        fit = estimate(
-            curator.domain, measurements, total=float(n_records), solver=self.solver,
-            max_steps=self.max_steps, watch=watch_steps(watch, "fitting the model"),
-        )  # fmt: skip
-        return Outcome(
-            fit.model.project, model=fit.model, measurements=measurements, ledger=events,
-            statistics={**fit.statistics.summary(), **statistics},
-        )  # fmt: skip
-
-    def _require_n_records(self, curator: Door) -> int:
-        price_of(self.epsilon, self.rho)
+    def prepare(
+        self, workload: Workload, neighbours: Neighbours, n_records: int | None = None
+    ) -> Run:
+        """Divide the budget: the workload has no say in what is measured."""
+        refuse_empty(workload)
         if not 0.0 < self.structure_share < 1.0:
             raise InvalidInput(
                 f"`structure_share` must lie between 0 and 1; got {self.structure_share}. Try 0.3."
             )
-        n_records = curator.public_n_records
-        if not n_records:
-            raise InvalidInput(
-                "`curator` must know the number of records, and at least one: its score and its "
-                "choices depend on it. Use a ledger whose neighbours replace one record."
-            )
-        return n_records
+        n_public, d = require_n_records(self.name, neighbours, n_records), len(workload.domain)
+        choice, table = self.prices(d)
+        stddev = refuse_useless(table.cell_stddev(neighbours))
+        cells = max(1, int(self.cell_limit(d, n_public)))
+        return Run(
+            mechanism=self.name,
+            workload=workload,
+            budget=self.budget,
+            neighbours=neighbours,
+            n_records=n_public,
+            costs=(choice.selection_cost,) * (d - 1) + (table.cost,) * d,
+            execute=self._execute,
+            facts=(
+                ("choices", f"{d - 1}: the parents of every attribute but the first"),
+                ("a choice costs", str(choice)),
+                ("joint tables", f"{d}, of at most {cells:,} cells each"),
+                ("a joint table costs", str(table)),
+                ("noise on a measured cell", f"standard deviation {stddev:.3g}"),
+                ("the workload", "has no say in what is measured"),
+            ),
+        )
 
-    def prices(self, n_attributes: int) -> tuple[dict[str, float], dict[str, float]]:
+    def _execute(self, curator: Curator, watch: Watch) -> Findings:
+        """Choose the network, measure its tables, and estimate."""
+        domain = curator.domain
+        n_records = require_n_records(self.name, curator.neighbours, curator.public_n_records)
+        network = self._choose_network(curator, n_records, watch)
+        price = self.prices(len(network))[1]
+        measurements = curator.measure_all(
+            [Request((*link.parents, link.child), price) for link in network]
+        )
+        details = {"network": [f"{c} | {', '.join(p)}" for c, p in network]}
+        if self.estimation is Estimation.LOCAL:
+            records = self._sample(domain, network, measurements, n_records)
+            columns = dict(zip(domain, records, strict=True))
+            sampled = CountedRecords(domain, columns, n_records / len(records[0]))
+            return Findings(sampled.project, measurements=measurements, details=details)
+        fit = estimate(
+            domain, measurements, total=float(n_records), solver=self.solver,
+            max_steps=self.max_steps, watch=watch,
+        )  # fmt: skip
+        return Findings(fit.model.project, fit.model, measurements, fit.summary, details)
+
+    def prices(self, n_attributes: int) -> tuple[Price, Price]:
         """What one choice of parents and one joint table cost."""
-        whole = price_of(self.epsilon, self.rho)
-        choice = whole.part(self.structure_share / max(1, n_attributes - 1))
-        return choice, whole.part((1.0 - self.structure_share) / n_attributes)
+        whole = self.budget.price
+        choice = whole.share(self.structure_share / max(1, n_attributes - 1))
+        return choice, whole.share((1.0 - self.structure_share) / n_attributes)
 
-    def _choose_network(self, curator: Door, n_records: int, watch: Watch) -> list[Link]:
+    def _choose_network(self, curator: Curator, n_records: int, watch: Watch) -> list[Link]:
         """Attributes in an order in which parents come before children."""
         domain = curator.domain
         names = tuple(domain)
@@ -144,9 +163,8 @@ class PrivBayes:
                     domain, placed, limit / domain[child], max_sets=max_sets, seed=len(placed)
                 )
             ]
-            pairs = [(link.child, link.parents) for link in candidates]
-            index = curator.select_by_dependence(pairs, by=self.dependence, **price)
-            network.append(self._drop_parents(domain, network, candidates[index]))
+            chosen = curator.select(DependenceScore(candidates, self.dependence), price)
+            network.append(self._drop_parents(domain, network, Link(*chosen)))
             watch("choosing parents", len(network), len(names))
         return network
 
@@ -168,11 +186,7 @@ class PrivBayes:
 
     def cell_limit(self, d: int, n_records: int) -> float:
         """The most cells of a table whose average count is `usefulness` times its noise scale."""
-        share = (1.0 - self.structure_share) / d
-        if self.rho is None:
-            scale = 2.0 / ((self.epsilon or 0.0) * share)
-        else:
-            scale = float(np.sqrt(2.0) / np.sqrt(2.0 * self.rho * share))
+        scale = self.prices(d)[1].cell_scale(Neighbours.REPLACE)
         return n_records / (scale * self.usefulness)
 
     def _sample(
@@ -183,7 +197,7 @@ class PrivBayes:
         n_records: int,
     ) -> NDArray[np.int64]:
         """Records drawn attribute after attribute, a row for each attribute."""
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.rng)
         n = self.n_samples or n_records
         records = np.zeros((len(domain), n), dtype=np.int64)
         for link, measurement in zip(network, measurements, strict=True):

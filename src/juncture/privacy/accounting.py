@@ -2,14 +2,15 @@
 
 Notions. Pure epsilon: no outcome is more than e^epsilon times likelier on one of two neighbouring
 tables. zCDP with rho: the Renyi divergence of order a is at most rho * a, for every a > 1.
-(epsilon, delta): pure epsilon but for a probability delta.
+(epsilon, delta): no set of outcomes is more than e^epsilon times likelier, plus delta. Weaker than
+pure epsilon that fails with probability delta, which nothing here claims.
 
 Composition. Epsilons add up; so do rhos. An event of pure epsilon has rho at most epsilon^2 / 2
 (Bun and Steinke 2016); selection by the exponential mechanism, whose privacy loss lies in a range
 of width epsilon, at most epsilon^2 / 8 (Cesar and Rogers 2021). For (epsilon, delta) two bounds
 hold, and the smaller counts: the conversion from zCDP (Canonne, Kamath and Steinke 2020) and the
-sum of pure epsilons. Both hold however events are chosen in the light of those before, as whoever
-holds a curator may. The composition of as many randomised responses, the worst that pure events can
+sum of pure epsilons. Both hold also where events are chosen after seeing earlier answers, as the
+holder of a curator may do. The composition of randomised responses, the worst that pure events can
 be (Kairouz, Oh and Viswanath 2015; privacy-loss distributions by dp-accounting), is tighter, but
 only for costs that are fixed beforehand: it is for planning (`planned_epsilon`), not for budgets.
 """
@@ -18,17 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
 from juncture.errors import InvalidInput
 from juncture.tables.queries.products import Operator
-
-# Sums of costs may exceed a budget by so much, relatively: the rounding of a few thousand terms.
-ROUNDING = 1e-9
 
 
 class Neighbours(StrEnum):
@@ -55,75 +52,23 @@ class Cost:
         for name, value in (("epsilon", self.epsilon), ("rho", self.rho)):
             if not value > 0.0:
                 raise InvalidInput(
-                    f"`{name}` must be positive; got {value}. Nothing is released for nothing."
+                    f"`{name}` must be positive; got {value}. Every event costs something."
                 )
 
     @classmethod
     def pure(cls, epsilon: float) -> Cost:
-        """Of an event with pure epsilon."""
+        """The cost of an event with pure epsilon."""
         return cls(epsilon=epsilon, rho=epsilon**2 / 2.0)
 
     @classmethod
     def selection(cls, epsilon: float) -> Cost:
-        """Of the exponential mechanism."""
+        """The cost of the exponential mechanism."""
         return cls(epsilon=epsilon, rho=epsilon**2 / 8.0)
 
     @classmethod
     def concentrated(cls, rho: float) -> Cost:
-        """Of an event with zCDP alone."""
+        """The cost of an event with zCDP alone."""
         return cls(epsilon=math.inf, rho=rho)
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The most that all events together may cost: epsilon, rho, or epsilon with delta."""
-
-    epsilon: float | None = None
-    delta: float | None = None
-    rho: float | None = None
-
-    def __post_init__(self) -> None:
-        stated = {name: value for name, value in asdict(self).items() if value is not None}
-        if set(stated) not in ({"epsilon"}, {"rho"}, {"epsilon", "delta"}):
-            raise InvalidInput(
-                f"`budget` must be an epsilon, a rho, or an epsilon with a delta; got "
-                f"{', '.join(stated) or 'nothing'}. Choose one of the three."
-            )
-        for name, value in stated.items():
-            if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
-                raise InvalidInput(
-                    f"`{name}` must be a positive number; got {value!r}. Typical epsilons are 0.1 "
-                    "to 10, typical deltas below one in the number of records."
-                )
-        if self.delta is not None and self.delta >= 1:
-            raise InvalidInput(
-                f"`delta` must be below 1; got {self.delta}. It is a probability of failure."
-            )
-
-    def compose(self, costs: Sequence[Cost]) -> float:
-        """What these events cost together, in the budget's own unit."""
-        if self.rho is not None:
-            return math.fsum(cost.rho for cost in costs)
-        if self.delta is None:
-            return math.fsum(cost.epsilon for cost in costs)
-        return composed_epsilon(costs, self.delta)
-
-    @property
-    def limit(self) -> float:
-        """The most that may be spent, in the budget's own unit."""
-        return float(self.rho if self.rho is not None else self.epsilon or 0.0)
-
-    def allows(self, costs: Sequence[Cost]) -> bool:
-        """Whether these events stay within the budget."""
-        return self.compose(costs) <= self.limit * (1.0 + ROUNDING)
-
-    def __str__(self) -> str:
-        stated = {name: value for name, value in asdict(self).items() if value is not None}
-        return ", ".join(f"{name} {value:g}" for name, value in stated.items())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The budget as plain data."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def composed_epsilon(costs: Sequence[Cost], delta: float) -> float:
@@ -172,24 +117,6 @@ def rho_of_epsilon(epsilon: float, delta: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if epsilon_of_rho(middle, delta) <= epsilon else (low, middle)
     return low
-
-
-def laplace_scale(sensitivity: float, epsilon: float) -> float:
-    """The scale of Laplace noise that costs epsilon."""
-    return _require_positive("sensitivity", sensitivity) / _require_positive("epsilon", epsilon)
-
-
-def gaussian_stddev(sensitivity: float, rho: float) -> float:
-    """The standard deviation of Gaussian noise that costs rho."""
-    return _require_positive("sensitivity", sensitivity) / math.sqrt(
-        2.0 * _require_positive("rho", rho)
-    )
-
-
-def _require_positive(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise InvalidInput(f"`{name}` must be positive and finite; got {value}. Choose another.")
-    return value
 
 
 def l1_sensitivity(operator: Operator, neighbours: Neighbours) -> float:

@@ -23,20 +23,75 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from juncture.errors import BudgetExceeded, InvalidInput, UnreadableFile
-from juncture.privacy.accounting import Budget, Cost, Neighbours
+from juncture.privacy.accounting import Cost, Neighbours
+from juncture.privacy.budget import Budget
 
 FORMAT, VERSION = "juncture ledger", 1
+# No valid cost is larger; sums of such ones stay finite.
+_MAX_COST = 1e100
 
 
 @dataclass(frozen=True)
 class Event:
-    """One release, as the ledger knows it."""
+    """One question to private data, as it is paid for."""
 
     what: str
     """In words: the clique and the query, or what was chosen among."""
     mechanism: str
+    """Which noise or which kind of choice protects it."""
     cost: Cost
     parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Entry(Event):
+    """An event that a ledger has written down: numbered, dated, with the total up to it."""
+
+    number: int
+    time: str
+    total: float
+    """What was spent up to and with it, in the budget's unit; infinite where that is unbounded."""
+
+    @property
+    def day(self) -> str:
+        """The day of its time, or nothing where the time is no time."""
+        try:
+            return dt.datetime.fromisoformat(self.time).date().isoformat()
+        except ValueError:
+            return ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as a line of the ledger has it."""
+        return {
+            "event": self.number,
+            "time": self.time,
+            "what": self.what,
+            "mechanism": self.mechanism,
+            "parameters": dict(self.parameters),
+            "epsilon": _finite_or_none(self.cost.epsilon),
+            "rho": _finite_or_none(self.cost.rho),
+            "total": _finite_or_none(self.total),
+        }
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any], default_number: int = 0) -> Entry:
+        """An entry from plain data that may come from anywhere.
+
+        What is not stated or not valid is nothing: an empty text, an infinite cost.
+        """
+        number, parameters = line.get("event"), line.get("parameters")
+        if not isinstance(number, int) or isinstance(number, bool):
+            number = default_number
+        return cls(
+            what=str(line.get("what", "")),
+            mechanism=str(line.get("mechanism", "")),
+            cost=Cost(epsilon=_positive_or_inf(line.get("epsilon")),
+                      rho=_positive_or_inf(line.get("rho"))),
+            parameters=dict(parameters) if isinstance(parameters, Mapping) else {},
+            number=number,
+            time=str(line.get("time", "")),
+            total=_positive_or_inf(line.get("total")),
+        )  # fmt: skip
 
 
 class Ledger:
@@ -50,13 +105,18 @@ class Ledger:
         self.neighbours = Neighbours(content[0]["neighbours"])
 
     @classmethod
-    def create(cls, path: str | Path, budget: Budget, neighbours: Neighbours) -> Ledger:
+    def create(
+        cls,
+        path: str | Path,
+        budget: Budget,
+        neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
+    ) -> Ledger:
         """A new ledger; refuses to replace a file that exists."""
         target = Path(path)
         header = {
             "format": FORMAT,
             "version": VERSION,
-            "budget": budget.to_dict(),
+            "budget": budget.to_json(),
             "neighbours": str(neighbours),
         }
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -74,15 +134,15 @@ class Ledger:
         return cls(target)
 
     @property
-    def events(self) -> list[dict[str, Any]]:
-        """Every event so far, as written."""
+    def events(self) -> list[Entry]:
+        """Every event so far, also those of other processes."""
         with self._lock() as file:
-            return self._read_lines(file)[1:]
+            return [Entry.from_json(line) for line in self._read_lines(file)[1:]]
 
     @property
     def spent(self) -> float:
         """What was spent so far, in the budget's own unit."""
-        return self.budget.compose([_parse_cost(event) for event in self.events])
+        return self.budget.compose([entry.cost for entry in self.events])
 
     @property
     def remaining(self) -> float:
@@ -92,38 +152,30 @@ class Ledger:
     def refuse_unaffordable(self, costs: Sequence[Cost]) -> None:
         """Refuse, before the first of them, events that could not all be paid for. Spends nothing.
 
-        For a run of several events whose costs are known beforehand: it shall not end halfway.
+        For a run of several events whose costs are known beforehand: it must not end halfway.
         """
-        refuse_overspending(self.budget, [*map(_parse_cost, self.events), *costs])
+        refuse_overspending(self.budget, [*(entry.cost for entry in self.events), *costs])
 
-    def spend(self, *events: Event) -> None:
-        """Record events durably, all of them, or refuse them and leave no trace."""
+    def spend(self, *events: Event) -> list[Entry]:
+        """Record events durably, all of them, or refuse them and leave no trace.
+
+        Gives what was written for them: these events only, whoever else writes to the file.
+        """
         with self._lock() as file:
             content = self._read_lines(file, repair=True)
-            costs, lines = [_parse_cost(line) for line in content[1:]], list[bytes]()
+            costs, entries = [_parse_cost(line) for line in content[1:]], list[Entry]()
+            now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
             for event in events:
                 costs.append(event.cost)
-                lines.append(
-                    _encode_line(self._make_entry(len(costs), event, self.budget.compose(costs)))
-                )
+                total = self.budget.compose(costs)
+                entries.append(Entry(event.what, event.mechanism, event.cost, event.parameters,
+                                     number=len(costs), time=now, total=total))  # fmt: skip
             refuse_overspending(self.budget, costs)
             file.seek(0, os.SEEK_END)
-            file.write(b"".join(lines))
+            file.write(b"".join(_encode_line(entry.to_json()) for entry in entries))
             file.flush()
             os.fsync(file.fileno())
-
-    @staticmethod
-    def _make_entry(number: int, event: Event, total: float) -> dict[str, Any]:
-        return {
-            "event": number,
-            "time": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-            "what": event.what,
-            "mechanism": event.mechanism,
-            "parameters": dict(event.parameters),
-            "epsilon": _finite_or_none(event.cost.epsilon),
-            "rho": _finite_or_none(event.cost.rho),
-            "total": _finite_or_none(total),
-        }
+        return entries
 
     @contextmanager
     def _lock(self) -> Iterator[BinaryIO]:
@@ -264,6 +316,13 @@ def _parse_cost(line: Mapping[str, Any]) -> Cost:
 
 def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _positive_or_inf(value: object) -> float:
+    """A cost as a number; infinite where none, or none that can be, is stated."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.inf
+    return float(value) if 0.0 < value < _MAX_COST else math.inf
 
 
 def _encode_line(content: Mapping[str, Any]) -> bytes:

@@ -2,56 +2,46 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from juncture.errors import InvalidInput
-from juncture.tables.domain import Clique, names_of
+from juncture.privacy.price import Price
+from juncture.tables.domain import Clique, Domain, names_of
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack
 
-_MOST_PRICE = 1e100
+_MAX_ATTRIBUTES = 32
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Request:
     """A question to a curator: a query on a clique, and what to pay for it."""
 
     clique: Clique
+    price: Price
     query: Query | None = None
-    epsilon: float | None = None
-    """Pay in pure epsilon: Laplace noise."""
-    rho: float | None = None
-    """Pay in zCDP: Gaussian noise."""
+    """None: every count."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clique", names_of(self.clique))
-        epsilon, rho = one_price(self.epsilon, self.rho)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "rho", rho)
+        if not isinstance(self.price, Price):
+            raise InvalidInput(
+                f"`price` must be a price such as Pure(0.1) or ZCDP(0.01); got {self.price!r}."
+            )
 
 
-def one_price(epsilon: float | None, rho: float | None) -> tuple[float | None, float | None]:
-    """Both prices as plain numbers, one of them none."""
-    if (epsilon is None) == (rho is None):
+def table_domain(domain: Domain, clique: Clique) -> Domain:
+    """The domain of a clique whose table can be made, or a clear error."""
+    subdomain = domain.project(clique)
+    if len(subdomain) > _MAX_ATTRIBUTES:
         raise InvalidInput(
-            "`epsilon` or `rho` must be given, and only one of them; got "
-            f"{epsilon!r} and {rho!r}. Pay in pure epsilon or in zCDP."
+            f"`clique` must have at most {_MAX_ATTRIBUTES} attributes; got {len(subdomain)}. "
+            "Measure smaller cliques."
         )
-    given = epsilon if rho is None else rho
-    try:
-        price = float(given)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        price = math.nan
-    if not (math.isfinite(price) and 0.0 < price < _MOST_PRICE):
-        raise InvalidInput(
-            f"`epsilon` or `rho` must be a positive number below {_MOST_PRICE:g}; got {given!r}. "
-            "Pay something."
-        )
-    return (price, None) if rho is None else (None, price)
+    return subdomain
 
 
-def words(query: Query) -> str:
+def describe_query(query: Query) -> str:
     """A query in words, for the ledger."""
     match query:
         case Identity():
@@ -62,6 +52,6 @@ def words(query: Query) -> str:
         case Stack():
             return f"{len(query.queries)} queries"
         case Scaled():
-            return f"{query.weight:g} times {words(query.query)}"
+            return f"{query.weight:g} times {describe_query(query.query)}"
         case _:
             return type(query).__name__

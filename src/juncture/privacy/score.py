@@ -1,118 +1,305 @@
-"""Scores for private choices that are exact in floating point.
+"""Scores for private selection, each with its sensitivity and the proof of it.
 
-What scores are made of is rounded to multiples of a unit, and bounded, so that sums below the limit
-of a score are exact in doubles; scores beyond it count as the limit. So a score moves between
-neighbouring tables by no more than its sensitivity, and no overflow tells of the data.
+A score says how good each of several candidates is, from exact counts. `curator.select(score,
+price)` chooses a good one by the exponential mechanism and pays for it before it looks at the data.
+What a score needs is checked when it is bound to a curator's domain, so a mistake costs nothing.
+
+    score = MarginalError({("age", "sex"): model.project(("age", "sex")), ...})
+    clique = curator.select(score, Pure(0.1))
+
+The curator hands exact counts to the scores of this module and to no others: a new score is added
+here, with its proof.
 """
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections.abc import Callable
-from enum import StrEnum
-from itertools import accumulate
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from juncture.errors import InvalidInput
+from juncture.privacy import score_units
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.dependence import Dependence
+from juncture.privacy.lattice import COUNTING
+from juncture.privacy.request import describe_query, table_domain
+from juncture.tables.domain import Clique, Domain, names_of
 from juncture.tables.factor import Factor
+from juncture.tables.queries.products import Kron, Operator, Query, bind
 
-# The unit is 2 to the minus this.
-PLACES = 20
-MAX_SCORE = 2.0**31
-_MAX_INPUT = 2.0**30
-
-
-def round_to_unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiples of the scores' unit."""
-    return np.asarray(np.round(values * 2.0**PLACES) * 2.0**-PLACES)
+Array = NDArray[np.float64]
+Candidate = TypeVar("Candidate")
+_MAX_WEIGHT = 2.0**20
 
 
-def validate(values: ArrayLike) -> NDArray[np.float64]:
-    """Numbers that a caller gives for scores: finite, bounded and rounded."""
-    numbers = np.asarray(values, dtype=np.float64).reshape(-1)
-    if not (np.abs(numbers) <= _MAX_INPUT).all():
+@dataclass(frozen=True)
+class Setting:
+    """What a score may know before anything is paid: all of it is public."""
+
+    domain: Domain
+    neighbours: Neighbours
+    n_records: int | None
+    """The number of records where it is public: None when neighbours differ in it."""
+
+
+@dataclass(frozen=True)
+class BoundScore:
+    """A score that fits a setting: which counts it needs, and how it judges by them."""
+
+    cliques: Sequence[Clique]
+    sensitivity: float
+    """The most that a neighbouring table moves any candidate's score."""
+    n_candidates: int
+    evaluate: Callable[[Sequence[Factor]], Array]
+    """The score of every candidate, from the exact counts of the cliques."""
+
+
+class Score(ABC, Generic[Candidate]):
+    """How good each candidate is; higher is better."""
+
+    @abstractmethod
+    def bind(self, setting: Setting) -> BoundScore:
+        """Check it against a setting. The docstring of every score proves its sensitivity."""
+
+    @abstractmethod
+    def candidate(self, index: int) -> Candidate:
+        """The candidate with that index."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What is chosen, in words for the ledger."""
+
+
+class MarginalError(Score[Clique]):
+    """How far the table of a clique is from a given answer, in L1.
+
+    The score of clique r is weights[r] * (|counts - answers[r]|_1 - penalties[r]). Penalties and
+    weights do not depend on the data; without them they are 0 and 1.
+
+    Sensitivity. One record more or less moves one cell of the counts by 1, a replaced record one
+    cell down and one up: by the triangle inequality the distance moves by at most 1, or 2. So the
+    score moves by at most that times the largest weight. Counts and answers are multiples of a
+    unit, so distances are exact; a product with a weight is rounded, by at most 2^-22 below the
+    limit of a score, and then to the unit, by half of 2^-20. Both may happen on each of two
+    neighbouring tables: 2^-19 is added where there are weights.
+    """
+
+    def __init__(
+        self,
+        answers: Mapping[Clique, ArrayLike | Factor],
+        *,
+        penalties: Mapping[Clique, float] | None = None,
+        weights: Mapping[Clique, float] | None = None,
+    ) -> None:
+        self._cliques = [names_of(clique) for clique in answers]
+        self._answers = list(answers.values())
+        zeros = [0.0 if penalties is None else penalties[clique] for clique in answers]
+        self._penalties = score_units.validate(zeros)
+        self._weights = None if weights is None else _check_weights([weights[c] for c in answers])
+
+    def bind(self, setting: Setting) -> BoundScore:
+        """See the class for the sensitivity."""
+        pairs = zip(self._cliques, self._answers, strict=True)
+        answers = [_check_answer(setting.domain, clique, answer) for clique, answer in pairs]
+        moves = 1.0 if setting.neighbours is Neighbours.ADD_OR_REMOVE else 2.0
+        if self._weights is not None:
+            moves = moves * float(self._weights.max(initial=0.0)) + 2.0**-19
+
+        def evaluate(tables: Sequence[Factor]) -> Array:
+            distances = [
+                score_units.total(np.abs(table.values - answer))
+                for table, answer in zip(tables, answers, strict=True)
+            ]
+            scores = np.minimum(distances, score_units.MAX_SCORE) - self._penalties
+            return np.asarray(scores if self._weights is None else scores * self._weights)
+
+        return BoundScore(self._cliques, moves, len(self._cliques), evaluate)
+
+    def candidate(self, index: int) -> Clique:
+        """The clique."""
+        return self._cliques[index]
+
+    def describe(self) -> str:
+        """See `Score.describe`."""
+        return f"one of {len(self._cliques)} marginals, far from its answer"
+
+
+class QueryError(Score[int]):
+    """How far a single counting query is from a given answer.
+
+    Each query is a table of numbers from 0 to 1 over its clique. Sensitivity: one record more, less
+    or replaced moves a counting query by at most 1, and so its distance from a fixed answer.
+    """
+
+    def __init__(self, queries: Sequence[tuple[Clique, ArrayLike]], answers: ArrayLike) -> None:
+        self._queries = [(names_of(clique), table) for clique, table in queries]
+        self._answers = score_units.validate(answers)
+        if len(self._queries) != len(self._answers):
+            raise InvalidInput(
+                f"`answers` must be a finite number for each of the {len(self._queries)} queries; "
+                f"got {len(self._answers)}."
+            )
+
+    def bind(self, setting: Setting) -> BoundScore:
+        """See the class for the sensitivity."""
+        rows = [_check_row(setting.domain, clique, row) for clique, row in self._queries]
+        distinct = list(dict.fromkeys(clique for clique, _ in self._queries))
+        owners = [distinct.index(clique) for clique, _ in self._queries]
+
+        def evaluate(tables: Sequence[Factor]) -> Array:
+            answers = [
+                score_units.total(tables[owner].values * row)
+                for owner, row in zip(owners, rows, strict=True)
+            ]
+            return np.abs(np.array(answers) - self._answers)
+
+        return BoundScore(distinct, 1.0, len(rows), evaluate)
+
+    def candidate(self, index: int) -> int:
+        """The index of the query."""
+        return index
+
+    def describe(self) -> str:
+        """See `Score.describe`."""
+        return f"one of {len(self._queries)} queries, far from its answer"
+
+
+class RowError(Score[tuple[int, int]]):
+    """How far a row of one of several queries is from its given answer.
+
+    Candidates are pairs: the index of the query, and of its row. Every row must hold zeros and ones
+    alone. Sensitivity: one record more, less or replaced moves such a count by at most 1, and so
+    its distance from a fixed answer.
+    """
+
+    def __init__(
+        self, queries: Sequence[tuple[Clique, Query]], answers: Sequence[ArrayLike]
+    ) -> None:
+        self._queries = [(names_of(clique), query) for clique, query in queries]
+        self._answers = [score_units.validate(answer) for answer in answers]
+        self._ends = np.cumsum([len(answer) for answer in self._answers], dtype=np.int64)
+
+    def bind(self, setting: Setting) -> BoundScore:
+        """See the class for the sensitivity."""
+        operators = [
+            counting_operator(setting.domain, clique, query) for clique, query in self._queries
+        ]
+        if [operator.n_rows for operator in operators] != [len(a) for a in self._answers]:
+            raise InvalidInput("`answers` must be a finite number for each row of each query.")
+
+        def evaluate(tables: Sequence[Factor]) -> Array:
+            triples = zip(operators, tables, self._answers, strict=True)
+            errors = [np.abs(o.apply(table.values) - answer) for o, table, answer in triples]
+            return np.concatenate(errors)
+
+        cliques = [clique for clique, _ in self._queries]
+        return BoundScore(cliques, 1.0, int(self._ends[-1]) if operators else 0, evaluate)
+
+    def candidate(self, index: int) -> tuple[int, int]:
+        """The index of the query, and of the row in it."""
+        query = int(np.searchsorted(self._ends, index, side="right"))
+        return query, index - int(self._ends[query] - len(self._answers[query]))
+
+    def describe(self) -> str:
+        """See `Score.describe`."""
+        n_rows = int(self._ends[-1]) if len(self._ends) else 0
+        return f"one of {n_rows} queries, far from its answer"
+
+
+class DependenceScore(Score[tuple[str, Clique]]):
+    """How much an attribute depends on a set of others, for replaced records.
+
+    Candidates are pairs: the attribute and the set. `Dependence.sensitivity` proves how far a
+    replaced record moves each of the three scores. These scores have fractions: rounding them to
+    the unit, and the rounding errors of their sums, are covered by a larger sensitivity.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[tuple[str, Clique]],
+        by: Dependence = Dependence.DISTANCE,
+    ) -> None:
+        self._candidates, self._by = list(candidates), by
+
+    def bind(self, setting: Setting) -> BoundScore:
+        """See the class for the sensitivity."""
+        n_records, domain, by = setting.n_records, setting.domain, self._by
+        if n_records is None:
+            raise InvalidInput(
+                "`neighbours` must be those that replace one record: the score is relative to "
+                "their number. Create the ledger with Neighbours.REPLACE."
+            )
+        if by is Dependence.FIT and any(domain[child] != 2 for child, _ in self._candidates):
+            raise InvalidInput(
+                "`by` must be another score for attributes of more than two values; got the fit "
+                "to a deciding set. Take distance or information."
+            )
+        cliques = [(*domain.project(parents), child) for child, parents in self._candidates]
+        cells = max((domain.size_of(clique) for clique in cliques), default=1)
+        rounding = 2.0**-score_units.PLACES + 64.0 * max(1, n_records) * cells * 2.0**-52
+
+        def evaluate(tables: Sequence[Factor]) -> Array:
+            return np.array([by.score(table, n_records) for table in tables])
+
+        return BoundScore(cliques, by.sensitivity(n_records) + rounding, len(cliques), evaluate)
+
+    def candidate(self, index: int) -> tuple[str, Clique]:
+        """The attribute and the set."""
+        return self._candidates[index]
+
+    def describe(self) -> str:
+        """See `Score.describe`."""
+        return f"one of {len(self._candidates)} dependences"
+
+
+SCORES = (MarginalError, QueryError, RowError, DependenceScore)
+"""The scores that a curator trusts with exact counts: their proofs stand in this module."""
+
+
+def counting_operator(domain: Domain, clique: Clique, query: Query) -> Operator:
+    """A query of zeros and ones alone on a clique, or a clear error."""
+    blocks = query.blocks.values() if isinstance(query, Kron) else [query]
+    if not all(isinstance(block, COUNTING) for block in blocks):
         raise InvalidInput(
-            f"`answers` and `penalties` must be finite numbers of at most {_MAX_INPUT:g}; got "
-            "others. Give counts."
+            f"`queries` must be made of blocks of zeros and ones; got {describe_query(query)}. Use "
+            "Identity, Total, Prefix, Range, AllRanges, Subset or Buckets."
         )
-    return round_to_unit(numbers)
+    return bind(query, domain.project(clique))
 
 
-def total(values: NDArray[np.float64]) -> float:
-    """A sum of multiples of the scores' unit: exact below the limit of a score."""
-    return float(values.sum())
+def _check_row(domain: Domain, clique: Clique, row: ArrayLike) -> Array:
+    table = np.asarray(row, dtype=np.float64)
+    shape = table_domain(domain, clique).shape
+    if table.shape != shape or not ((table >= 0) & (table <= 1)).all():
+        raise InvalidInput(
+            f"`queries` must be tables of numbers from 0 to 1 with their clique's shape "
+            f"{shape}; got shape {table.shape}. Divide a query by its largest entry."
+        )
+    return score_units.round_to_unit(table)
 
 
-class Dependence(StrEnum):
-    """How the dependence of an attribute on a set of others is scored: PrivBayes' three ways."""
-
-    DISTANCE = "distance"
-    """Half the L1 distance between the joint distribution and independence: for any domain."""
-    INFORMATION = "information"
-    """The mutual information in bits: tells more of strong dependences, and moves far more."""
-    FIT = "fit"
-    """Minus half the L1 distance to a distribution in which the set decides the attribute and both
-    its values are as likely: for attributes of two values, and moves least."""
-
-
-def dependence(table: Factor, n_records: int, by: Dependence) -> float:
-    """The number of records times the score of the table's last attribute and the others."""
-    joint = table.values.reshape(-1, table.values.shape[-1])
-    if by is Dependence.FIT:
-        return _fit_score(joint, n_records)
-    product = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / max(1, n_records)
-    if by is Dependence.DISTANCE:
-        return 0.5 * float(np.abs(joint - product).sum())
-    held = joint > 0
-    return float((joint[held] * np.log2(joint[held] / product[held])).sum())
+def _check_answer(domain: Domain, clique: Clique, answer: ArrayLike | Factor) -> Array:
+    subdomain = table_domain(domain, clique)
+    if isinstance(answer, Factor):
+        answer = answer.transpose(subdomain).values
+    table = np.asarray(answer, dtype=np.float64)
+    if table.size != subdomain.size or not np.isfinite(table).all():
+        raise InvalidInput(
+            f"`answers` must be {subdomain.size} finite numbers for {subdomain.attributes}; got "
+            f"{table.size}. Project the model on the clique."
+        )
+    return score_units.validate(table).reshape(subdomain.shape)
 
 
-def sensitivity(by: Dependence, n_records: int) -> float:
-    """The most that a replaced record moves `dependence`; the curator's docstring proves it."""
-    n = n_records
-    if by is Dependence.FIT:
-        return 1.0
-    if by is Dependence.DISTANCE:
-        return 3.0
-    return 1.0 if n < 2 else 2.0 * math.log2((n + 1) / 2) + (n - 1) * math.log2((n + 1) / (n - 1))
-
-
-def _fit_score(joint: NDArray[np.float64], n_records: int) -> float:
-    """The best way to give each value of the set a value of the attribute: dynamic programming.
-
-    `most[k]` is the most records that values given 1 can hold while those given 0 hold k, where
-    half of all records counts as enough.
-    """
-    half = (n_records + 1) // 2
-    best = np.full(half + 1, -np.inf)
-    best[0] = 0.0
-    for given_0, given_1 in joint:
-        shift = min(int(given_0), half)
-        moved = np.full(half + 1, -np.inf)
-        moved[shift:] = best[: half + 1 - shift]
-        moved[half] = best[half - shift :].max()
-        best = np.maximum(best + given_1, moved)
-    short = np.maximum(n_records / 2 - np.arange(half + 1), 0.0)
-    return -float((short + np.maximum(n_records / 2 - best, 0.0)).min())
-
-
-def draw(
-    exponents: NDArray[np.float64], draws: int, randbelow: Callable[[int], int]
-) -> NDArray[np.int64]:
-    """Places drawn with probabilities that go as the exponentials of their exponents.
-
-    The weights are whole numbers: the mantissa of the exponential, shifted by its exponent, so each
-    is correct to one unit in its last place whatever their spread; `below` gives a whole number
-    below a bound, and the draws are exact for these weights.
-    """
-    # e^x = 2^(k + f) with a whole k and f in [0, 1): no weight overflows or vanishes.
-    doublings = exponents / np.log(2.0)
-    integer_part = np.floor(doublings)
-    mantissas = np.round(np.exp2(doublings - integer_part) * 2.0**52).astype(np.int64).tolist()
-    shifts = (integer_part - integer_part.min()).astype(np.int64).tolist()
-    ends = list(accumulate(m << s for m, s in zip(mantissas, shifts, strict=True)))
-    indices = [bisect_right(ends, randbelow(ends[-1])) for _ in range(draws)]
-    return np.array(indices, dtype=np.int64)
+def _check_weights(weights: Sequence[float]) -> Array:
+    numbers = np.asarray(weights, dtype=np.float64)
+    if not ((numbers > 0) & (numbers <= _MAX_WEIGHT)).all():
+        raise InvalidInput(
+            f"`weights` must be positive numbers of at most {_MAX_WEIGHT:g}; got others. Leave a "
+            "candidate out to give it no weight."
+        )
+    return numbers

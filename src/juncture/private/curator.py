@@ -1,37 +1,252 @@
 """The only door between private counts and the world.
 
-A curator holds a source, a ledger and, through the ledger, the neighbour relation. Whoever holds a
-curator can have noisy answers and private choices, each paid for in the ledger before its noise is
-drawn, and nothing else: it hands out no rows, no exact counts, and takes no seed.
+A curator holds a source, a ledger and, through the ledger, the neighbour relation. Its holder can
+have noisy answers and private choices, each paid for in the ledger before its noise is drawn, and
+nothing else: it hands out no rows, no exact counts, and takes no seed.
 """
 
 from __future__ import annotations
 
-import secrets
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from juncture.privacy import score
-from juncture.private import noise
-from juncture.private.door import Door
-from juncture.private.measuring import Integers
-from juncture.tables.noise import Noise
+from juncture.errors import InvalidInput, NotPublic
+from juncture.privacy import score_units
+from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
+from juncture.privacy.lattice import MAX_UNITS, round_to_lattice
+from juncture.privacy.ledger import Entry, Event, Ledger
+from juncture.privacy.price import Price
+from juncture.privacy.request import Request, describe_query, table_domain
+from juncture.privacy.score import SCORES, Score, Setting, counting_operator
+from juncture.private.noise import ExactSampler, Integers, Sampler
+from juncture.private.sources.source import Source
+from juncture.tables.domain import Clique, Domain, names_of
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.blocks import Identity
+from juncture.tables.queries.products import Operator, Query, bind
+from juncture.tables.schema import Schema
+
+Candidate = TypeVar("Candidate")
+# Noise of less than this, in units of the lattice, is stated as this.
+_MIN_STDDEV = 1e-6
+# The largest scale of noise, in units of the lattice, that the samplers' integers hold.
+_MAX_SCALE = 2.0**54
+_MAX_ROUNDS, _MAX_ETA = 100_000, 100.0
 
 
-class Curator(Door):
-    """The door for releases: noise from OpenDP's exact samplers, seeded by the system."""
+@dataclass(frozen=True)
+class _Prepared:
+    """A request with everything that follows from it without looking at the data."""
 
-    def _add_noise(self, values: Integers, kind: Noise, scale: float) -> Integers:
-        add = noise.add_laplace if kind is Noise.LAPLACE else noise.add_gaussian
-        return add(values, scale)
+    request: Request
+    query: Query
+    operator: Operator
+    binary_places: int
+    """Of the lattice on which all answers lie."""
+    scale: float
+    """Of the noise on answers in units of the lattice."""
+    event: Event
 
-    def _draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
-        return score.draw(exponents, draws, secrets.randbelow)
+    @property
+    def unit(self) -> float:
+        """The lattice's unit."""
+        return 2.0**-self.binary_places
 
-    def _select(
-        self, scores: Integers, sensitivity: int, epsilon: float | None, rho: float | None
-    ) -> int:
-        if rho is not None:
-            return noise.select_exponential(scores, sensitivity, rho)
-        return noise.select_noisy_max(scores, sensitivity, epsilon or 0.0)
+
+class Curator:
+    """Noisy answers and private choices about one table, paid for from one ledger.
+
+    Privacy. `measure`: for a query with matrix Q, answers change between neighbouring tables by at
+    most the sensitivity of Q under the ledger's neighbour relation (see `accounting`). Answers are
+    exact multiples of the lattice's unit (see `lattice`), so noise on that lattice with scale
+    sensitivity / epsilon is the discrete Laplace mechanism, epsilon-private (Ghosh, Roughgarden and
+    Sundararajan 2009), and with stddev sensitivity / sqrt(2 rho) the discrete Gaussian mechanism,
+    rho-zCDP (Canonne, Kamath and Steinke 2020). `select`: an exponential mechanism on a score that
+    moves between neighbouring tables by at most the sensitivity that its class proves.
+    `draw_queries` proves its own. Everything is paid for before the data is looked at, and costs
+    compose in the ledger.
+    """
+
+    def __init__(self, source: Source, ledger: Ledger) -> None:
+        if not source.is_public:
+            raise NotPublic(
+                "`source` must have a schema whose domains are public knowledge; got a draft made "
+                "from the data. Go through it, then set confirmed_public = true in its file."
+            )
+        self._source, self._ledger = source, ledger
+        self._sampler: Sampler = ExactSampler()
+        self._events: list[Entry] = []
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes with their sizes: public."""
+        return self._source.domain
+
+    @property
+    def schema(self) -> Schema | None:
+        """What the columns hold, where the source has a schema: public."""
+        schema: Schema | None = getattr(self._source, "schema", None)
+        return schema
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where spending is recorded."""
+        return self._ledger
+
+    @property
+    def events(self) -> Sequence[Entry]:
+        """What was paid for through this curator, and no other, in order."""
+        return tuple(self._events)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """Which tables an outcome must not tell apart."""
+        return self._ledger.neighbours
+
+    @property
+    def public_n_records(self) -> int | None:
+        """The number of records where it is public: None when neighbours differ in it."""
+        if self.neighbours is Neighbours.REPLACE:
+            return self._source.exact_n_records
+        return None
+
+    def measure(
+        self, clique: Iterable[str], price: Price, query: Query | None = None
+    ) -> Measurement:
+        """Noisy answers of a query on a clique; without a query, of every count.
+
+        The price decides the noise: `Pure(epsilon)` buys Laplace noise, `ZCDP(rho)` Gaussian. The
+        measurement states the noise that was really used, and the query that was really asked:
+        entries that are not short binary fractions are rounded to such.
+        """
+        return self.measure_all([Request(names_of(clique), price, query)])[0]
+
+    def measure_all(self, requests: Sequence[Request]) -> list[Measurement]:
+        """Several measurements, counted together; all are paid for before any is taken."""
+        prepared = [self._prepare(request) for request in requests]
+        if not prepared:
+            return []
+        self._spend(*(each.event for each in prepared))
+        tables = self._source.exact_counts([each.request.clique for each in prepared])
+        return [self._answer(each, table) for each, table in zip(prepared, tables, strict=True)]
+
+    def select(self, score: Score[Candidate], price: Price) -> Candidate:
+        """A candidate with a high score, by the exponential mechanism.
+
+        The score is one of `juncture.privacy.score`: only those are trusted with exact counts.
+        """
+        if type(score) not in SCORES:
+            raise InvalidInput(
+                f"`score` must be one of {', '.join(each.__name__ for each in SCORES)}; got "
+                f"{type(score).__name__}. A new score belongs into juncture.privacy.score, with "
+                "the proof of its sensitivity."
+            )
+        bound = score.bind(Setting(self.domain, self.neighbours, self.public_n_records))
+        if bound.n_candidates == 0:
+            raise InvalidInput("`score` must have a candidate; got none.")
+        parameters = {"candidates": bound.n_candidates}
+        self._spend(
+            Event(score.describe(), "exponential mechanism", price.selection_cost, parameters)
+        )
+        scores = bound.evaluate(self._source.exact_counts(bound.cliques))
+        bounded = np.clip(scores, -score_units.MAX_SCORE, score_units.MAX_SCORE)
+        units = np.round(bounded * 2.0**score_units.PLACES).astype(np.int64)
+        moves = math.ceil(bound.sensitivity * 2**score_units.PLACES)
+        return score.candidate(self._sampler.select(units, moves, price))
+
+    def draw_queries(
+        self,
+        queries: Sequence[tuple[Clique, Query]],
+        satisfied: ArrayLike,
+        *,
+        n_earlier: int,
+        eta: float,
+        draws: int,
+    ) -> Integers:
+        """Queries that some records answer badly, drawn independently, for replaced records.
+
+        `satisfied` says for each counting query how many of `n_earlier` records satisfy it. Query q
+        is drawn with a probability that goes as exp(g), its complement as exp(-g), where g is eta
+        times n_earlier times the query's true share of all n records, less eta times `satisfied`;
+        complements come after all queries. A replaced record moves g by at most
+        eta n_earlier / n, so each draw is an exponential mechanism with twice that for its epsilon.
+        Draws are exact for weights that are correct to fifteen digits (see `score_units.draw`); a
+        billionth is added to each draw's epsilon for that.
+        """
+        n_records = self.public_n_records
+        if not n_records:
+            raise InvalidInput(
+                "`neighbours` must be those that replace one record, of at least one: shares are "
+                "relative to their number. Create the ledger with Neighbours.REPLACE."
+            )
+        cliques = [names_of(clique) for clique, _ in queries]
+        operators = [
+            counting_operator(self.domain, clique, query)
+            for clique, (_, query) in zip(cliques, queries, strict=True)
+        ]
+        known = _check_draws(operators, satisfied, n_earlier, eta, draws)
+        epsilon = 2.0 * eta * n_earlier / n_records + DRAW_SLACK
+        cost = Cost(epsilon=draws * epsilon, rho=draws * epsilon**2 / 8.0)
+        what = f"{draws} draws from {2 * len(known)} queries"
+        self._spend(Event(what, "exponential mechanism", cost, {"eta": eta}))
+        pairs = zip(operators, self._source.exact_counts(cliques), strict=True)
+        answers = np.concatenate([operator.apply(table.values) for operator, table in pairs])
+        exponents = eta * (n_earlier * (answers / n_records) - known)
+        return self._sampler.draw(np.concatenate([exponents, -exponents]), draws)
+
+    def _spend(self, *events: Event) -> None:
+        self._events += self._ledger.spend(*events)
+
+    def _prepare(self, request: Request) -> _Prepared:
+        subdomain, price = table_domain(self.domain, request.clique), request.price
+        query, places = round_to_lattice(request.query or Identity(), subdomain)
+        operator = bind(query, subdomain)
+        scale = price.scale(price.lattice_sensitivity(operator, self.neighbours, places))
+        if scale > _MAX_SCALE:
+            raise InvalidInput(
+                f"`price` must buy noise of a scale below {_MAX_SCALE:g} units; got {scale:g}. "
+                "Pay more, or divide the query by a power of two."
+            )
+        self._sampler.refuse_unknown(price.noise)
+        what = f"{describe_query(query)} of {', '.join(subdomain) or 'all records'}"
+        parameters = {"scale": scale * 2.0**-places, "answers": operator.n_rows}
+        event = Event(what, f"discrete {price.noise}", price.cost, parameters)
+        return _Prepared(request, query, operator, places, scale, event)
+
+    def _answer(self, each: _Prepared, table: Factor) -> Measurement:
+        # Beyond what doubles hold exactly, answers count as the limit: nothing is said of them.
+        # Cutting both of two neighbouring answers at a limit does not move them apart.
+        answers = each.operator.apply(table.values) * 2.0**each.binary_places
+        units = np.round(np.clip(answers, -MAX_UNITS, MAX_UNITS)).astype(np.int64)
+        noise = each.request.price.noise
+        noisy = self._sampler.add_noise(units, noise, each.scale)
+        return Measurement(
+            each.request.clique,
+            noisy.astype(np.float64) * each.unit,
+            stddev=max(noise.discrete_stddev(each.scale), _MIN_STDDEV) * each.unit,
+            query=each.query,
+            noise=noise,
+        )
+
+
+def _check_draws(
+    operators: Sequence[Operator], satisfied: ArrayLike, n_earlier: int, eta: float, draws: int
+) -> np.ndarray:
+    known = np.asarray(satisfied, dtype=np.float64).reshape(-1)
+    if len(known) != sum(operator.n_rows for operator in operators):
+        raise InvalidInput(
+            f"`satisfied` must be a number for each query; got {len(known)} numbers."
+        )
+    valid = ((known >= 0) & (known <= n_earlier)).all() and 0 < n_earlier <= _MAX_ROUNDS
+    if not (valid and 0.0 < eta <= _MAX_ETA and draws > 0):
+        raise InvalidInput(
+            "`satisfied`, `n_earlier`, `eta` and `draws` must be valid numbers; got others. "
+            "Each of the earlier records satisfies a query or does not."
+        )
+    return known

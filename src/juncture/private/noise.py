@@ -8,16 +8,75 @@ rounded, and the low bits of a released number tell nothing that the mechanism d
 from __future__ import annotations
 
 import math
+import secrets
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import opendp.prelude as dp
 from numpy.typing import NDArray
 
+from juncture.errors import InvalidInput
+from juncture.privacy import score_units
+from juncture.privacy.price import ZCDP, Price, Pure
+from juncture.tables.noise import Noise
+
 Integers = NDArray[np.int64]
+AddNoise = Callable[[Integers, float], Integers]
+"""Values and a scale to values with noise of that scale, exact on whole numbers."""
 
 dp.enable_features("contrib")
+
+
+class Sampler(Protocol):
+    """Where a curator's randomness comes from."""
+
+    def refuse_unknown(self, noise: Noise) -> None:
+        """Refuse a kind of noise that cannot be drawn, before anything is paid."""
+
+    def add_noise(self, values: Integers, noise: Noise, scale: float) -> Integers:
+        """The values with independent discrete noise of that kind and scale."""
+
+    def select(self, scores: Integers, sensitivity: int, price: Price) -> int:
+        """The index of a high score, for a price; scores move by at most `sensitivity`."""
+
+    def draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
+        """Indices, each drawn with a probability that goes as the exponential of its exponent."""
+
+
+class ExactSampler:
+    """OpenDP's exact samplers, seeded by the operating system."""
+
+    def refuse_unknown(self, noise: Noise) -> None:
+        """See `Sampler.refuse_unknown`."""
+        if noise not in _ADDERS:
+            raise InvalidInput(
+                f"`price` must buy noise that can be drawn exactly; got {noise}. Register a "
+                "sampler for it with juncture.private.noise.register_sampler."
+            )
+
+    def add_noise(self, values: Integers, noise: Noise, scale: float) -> Integers:
+        """See `Sampler.add_noise`."""
+        self.refuse_unknown(noise)
+        return _ADDERS[noise](values, scale)
+
+    def select(self, scores: Integers, sensitivity: int, price: Price) -> int:
+        """See `Sampler.select`."""
+        match price:
+            case ZCDP():
+                return select_exponential(scores, sensitivity, price.rho)
+            case Pure():
+                return select_noisy_max(scores, sensitivity, price.epsilon)
+            case _:
+                raise InvalidInput(
+                    f"`price` must be pure or zCDP for a selection; got {price}. No exact "
+                    "selection is known for another notion."
+                )
+
+    def draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
+        """See `Sampler.draw`."""
+        return score_units.draw(exponents, draws, secrets.randbelow)
 
 
 def add_laplace(values: Integers, scale: float) -> Integers:
@@ -39,7 +98,7 @@ def add_gaussian(values: Integers, stddev: float) -> Integers:
 
 
 def select_noisy_max(scores: Integers, sensitivity: int, epsilon: float) -> int:
-    """The place of a large score, at the pure cost epsilon.
+    """The index of a high score, at the pure cost epsilon.
 
     Each score may change by `sensitivity` in either direction between neighbouring tables.
     """
@@ -47,7 +106,7 @@ def select_noisy_max(scores: Integers, sensitivity: int, epsilon: float) -> int:
 
 
 def select_exponential(scores: Integers, sensitivity: int, rho: float) -> int:
-    """The place of a large score by the exponential mechanism, at the cost rho of zCDP."""
+    """The index of a high score by the exponential mechanism, at the cost rho of zCDP."""
     epsilon = math.sqrt(8.0 * rho)
     return _select(scores, sensitivity, dp.zero_concentrated_divergence(), rho, epsilon)
 
@@ -73,3 +132,16 @@ def _select(
 @cache
 def _vector_domain() -> Any:  # noqa: ANN401
     return dp.vector_domain(dp.atom_domain(T="i64"))
+
+
+_ADDERS: dict[Noise, AddNoise] = {Noise.LAPLACE: add_laplace, Noise.GAUSSIAN: add_gaussian}
+
+
+def register_sampler(noise: Noise, add: AddNoise) -> None:
+    """Trust a sampler for a kind of noise that has none.
+
+    `add` must be exact on whole numbers: the privacy of every release that uses it rests on it.
+    """
+    if noise in _ADDERS:
+        raise InvalidInput(f"`noise` must be a kind without a sampler; got {noise}, which has one.")
+    _ADDERS[noise] = add

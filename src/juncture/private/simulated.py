@@ -12,36 +12,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from juncture.privacy.ledger import Ledger
-from juncture.private.door import Door
+from juncture.privacy.price import Price
+from juncture.private.curator import Curator
 from juncture.private.sources.source import Source
 from juncture.tables.noise import Noise
 
 Integers = NDArray[np.int64]
 
 
-class SimulatedCurator(Door):
-    """Not private: repeatable noise for experiments."""
+class SimulatedCurator(Curator):
+    """Not private: a curator whose noise can be repeated, for experiments."""
 
     def __init__(self, source: Source, ledger: Ledger, *, rng: np.random.Generator) -> None:
         super().__init__(source, ledger)
+        self._sampler = SeededSampler(rng)
+
+
+class SeededSampler:
+    """Not private: noise from a generator of pseudo-random numbers."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
-    def _add_noise(self, values: Integers, kind: Noise, scale: float) -> Integers:
-        if kind is Noise.LAPLACE:
+    def refuse_unknown(self, noise: Noise) -> None:
+        """See `Sampler.refuse_unknown`: every kind can be simulated, by rounding if need be."""
+
+    def add_noise(self, values: Integers, noise: Noise, scale: float) -> Integers:
+        """See `Sampler.add_noise`; rounded from the continuous form, but exact for Laplace."""
+        if noise is Noise.LAPLACE:
             # A discrete Laplace variable is the difference of two geometric ones.
             stop = -math.expm1(-1.0 / scale)
             drawn = self._rng.geometric(stop, (2, len(values)))
             return np.asarray(values + drawn[0] - drawn[1], dtype=np.int64)
-        drawn_normal = np.round(self._rng.normal(0.0, scale, len(values)))
-        return np.asarray(values + drawn_normal, dtype=np.int64)
+        fresh = np.round(noise.draw(self._rng, noise.stddev(scale), len(values)))
+        return np.asarray(values + fresh, dtype=np.int64)
 
-    def _draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
+    def select(self, scores: Integers, sensitivity: int, price: Price) -> int:
+        """See `Sampler.select`: by adding Gumbel noise."""
+        gumbel = self._rng.gumbel(size=len(scores))
+        return int(np.argmax(price.selection_epsilon * scores / (2.0 * sensitivity) + gumbel))
+
+    def draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
+        """See `Sampler.draw`."""
         chances = np.exp(exponents - exponents.max())
         return self._rng.choice(len(exponents), draws, p=chances / chances.sum())
-
-    def _select(
-        self, scores: Integers, sensitivity: int, epsilon: float | None, rho: float | None
-    ) -> int:
-        price = epsilon if rho is None else math.sqrt(8.0 * rho)
-        gumbel = self._rng.gumbel(size=len(scores))
-        return int(np.argmax((price or 0.0) * scores / (2.0 * sensitivity) + gumbel))

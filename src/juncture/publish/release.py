@@ -21,18 +21,21 @@ from juncture.errors import (
     NotPublic,
     UnreadableFile,
 )
+from juncture.fit.summary import FitSummary
 from juncture.model.model import Model
+from juncture.privacy.guarantee import Guarantee
 from juncture.publish import archive
 from juncture.publish import query_io as query_text
 from juncture.publish.archive import Document
+from juncture.publish.format_1 import upgrade
 from juncture.tables.codebook import Codebook, Coding, Meaning, Special
-from juncture.tables.domain import Domain
+from juncture.tables.domain import Clique, Domain
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import parse_schema, schema_toml
 
-FORMAT, VERSION = "juncture release", 1
+FORMAT, VERSION = "juncture release", 2
 _MALFORMED = (
     AttributeError,
     IndexError,
@@ -53,12 +56,18 @@ class Release:
 
     model: Model
     measurements: Sequence[Measurement] = ()
-    statistics: Mapping[str, Any] = field(default_factory=dict)
-    """How the fit went: plain numbers and texts by name."""
-    ledger: Sequence[Mapping[str, Any]] | None = None
-    """The privacy events in order, where there is a ledger."""
+    guarantee: Guarantee | None = None
+    """What was spent on whose privacy; None where nothing is known of it."""
+    fit: FitSummary | None = None
+    """How the fit of the model ended, where that is known."""
     schema: Schema | None = None
     """What the columns hold, for decoding records; the model's codebook is then the schema's."""
+    mechanism: str | None = None
+    """What decided what to measure."""
+    workload: Sequence[Clique] = ()
+    """The cliques that the release was made for."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What else is known, by name: plain numbers, texts and lists. Nothing is read from it."""
 
     def __post_init__(self) -> None:
         if self.schema is not None and not self.schema.is_public:
@@ -76,12 +85,12 @@ class Release:
             object.__setattr__(self, "model", named)
 
     def _repr_html_(self) -> str:
-        events = "none" if self.ledger is None else f"{len(self.ledger)} events"
         facts = [
+            ("guarantee", str(self.guarantee or "not stated")),
+            ("mechanism", self.mechanism or "not stated"),
             ("measurements", f"{len(self.measurements):,}"),
-            ("ledger", events),
+            ("fit", "not stated" if self.fit is None else self.fit.status.headline),
             ("schema", "none" if self.schema is None else f"{len(self.schema.columns)} columns"),
-            *((name, str(value)) for name, value in self.statistics.items()),
         ]
         return list_html("Release", facts) + self.model._repr_html_()
 
@@ -98,8 +107,11 @@ class Release:
             "total": float(self.model.total),
             "log_partition": self.model.log_partition,
             "measurements": [_write_measurement(m, arrays) for m in self.measurements],
-            "statistics": {name: _finite_or_none(value) for name, value in self.statistics.items()},
-            "ledger": None if self.ledger is None else [dict(event) for event in self.ledger],
+            "guarantee": None if self.guarantee is None else self.guarantee.to_json(),
+            "fit": None if self.fit is None else self.fit.to_json(),
+            "mechanism": self.mechanism,
+            "workload": [list(clique) for clique in self.workload],
+            "details": {name: _finite_or_none(value) for name, value in self.details.items()},
         }
         target = Path(path)
         archive.write(target, document, arrays)
@@ -128,19 +140,24 @@ def load(path: str | Path) -> Release:
 def _read_release(document: Document, arrays: list[Vector]) -> Release:
     if document.get("format") != FORMAT:
         raise UnreadableFile("it is a file of another kind. Give a file that Release.save wrote.")
+    if document.get("version") == 1:
+        document = upgrade(document)
     if document.get("version") != VERSION:
         raise UnreadableFile(
             f"it has version {document.get('version')!r} of the format, and this is version "
             f"{VERSION}. Install the Juncture that wrote it."
         )
     domain = Domain([(name, size) for name, size in document["domain"]])
-    schema = document["schema"]
+    schema, guarantee, fit = document["schema"], document["guarantee"], document["fit"]
     return Release(
         schema=None if schema is None else parse_schema(tomllib.loads(schema)),
         model=_read_model(document, domain, arrays),
         measurements=tuple(_read_measurement(m, domain, arrays) for m in document["measurements"]),
-        statistics=dict(document["statistics"]),
-        ledger=None if document["ledger"] is None else [dict(e) for e in document["ledger"]],
+        guarantee=None if guarantee is None else Guarantee.from_json(guarantee),
+        fit=None if fit is None else FitSummary.from_json(fit),
+        mechanism=None if document["mechanism"] is None else str(document["mechanism"]),
+        workload=tuple(domain.canonical(clique) for clique in document["workload"]),
+        details=dict(document["details"]),
     )
 
 

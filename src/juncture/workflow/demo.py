@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from juncture._util.atomic_file import atomic_write
 from juncture._util.watch import Watch, ignore_progress
-from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.proximal import Proximal
 from juncture.fit.solvers.sequential import Sequential
-from juncture.mechanisms.forecast import MarginalForecast, forecast
+from juncture.mechanisms.mechanism import Run
 from juncture.mechanisms.hdmm import HDMM
 from juncture.mechanisms.least_squares import local_least_squares
-from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.curator import Curator
 from juncture.private.samples import adult_codes, adult_schema
@@ -154,7 +154,7 @@ class Demo:
     budget = Budget(epsilon=EPSILON)
     neighbours = Neighbours.ADD_OR_REMOVE
     questions = QUESTIONS
-    mechanism = HDMM(epsilon=EPSILON, solver=Sequential(Accelerated(), Proximal()))
+    mechanism = HDMM(budget, solver=Sequential(Accelerated(), Proximal()))
 
     def __init__(self, folder: str | Path) -> None:
         self.files = Files(Path(folder))
@@ -168,7 +168,7 @@ class Demo:
     @cached_property
     def source(self) -> CodedTable:
         """The table, seen through counts."""
-        return CodedTable(self.schema.domain, self._codes)
+        return CodedTable(self.schema.domain, self._codes, schema=self.schema)
 
     def begin(self, *, force: bool = False) -> Ledger:
         """Make the folder, with the schema and a ledger that nothing was spent from."""
@@ -177,13 +177,10 @@ class Demo:
             file.write(schema_toml(self.schema).encode())
         return Ledger.create(self.files.ledger, self.budget, self.neighbours)
 
-    def forecast(self) -> tuple[MarginalForecast, ...]:
-        """What will be measured with how much noise: no data is looked at."""
-        return forecast(self.mechanism, self.workload, self.neighbours).marginals
-
-    def plan(self) -> Plan:
-        """The model's structure and cost: no array exists."""
-        return Plan.build(self.schema.domain, self.workload.cliques)
+    @cached_property
+    def run(self) -> Run:
+        """What will be measured with how much noise, and the model's plan: no data is looked at."""
+        return self.mechanism.prepare(self.workload, self.neighbours)
 
     def open_curator(self, ledger: Ledger) -> Curator:
         """The only door to the table."""
@@ -191,10 +188,9 @@ class Demo:
 
     def release(self, curator: Curator, watch: Watch = ignore_progress) -> Release:
         """Measure, fit, and write what may be given away."""
-        outcome = self.mechanism.run(curator, self.workload, watch=watch)
-        result = outcome.described_release("hdmm", self.workload, curator.ledger, self.schema)
-        result.save(self.files.release)
-        return result
+        made = self.run(curator, watch=watch).release()
+        made.save(self.files.release)
+        return made
 
     def report(self, release: Release) -> Path:
         """Write the page about the release."""

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
+from juncture.fit.summary import FitSummary, Status
 from juncture.model.information import entropy, mutual_information
 from juncture.model.model import Model
+from juncture.privacy.guarantee import Notion
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.question import format_literal, quote_identifier
 from juncture.publish.release import Release
-from juncture.publish.report.account import account_of
 from juncture.tables.codebook import Codebook, Coding, Meaning, Special
 from juncture.tables.layout import Vector
 from juncture.tables.schema import Date
 
 Facts = dict[str, Any]
-_NOTHING: Mapping[str, Any] = {}
 _SPARKS = 28
 # Above this many cells of two-attribute tables, no pairs are proposed.
 _MAX_PAIR_CELLS = 4_000_000
-_STATUS = {
-    "CERTIFIED": "The fit is certified: it is as close to the measurements as any model can be.",
-    "STALLED": "The fit ended where further steps hardly helped.",
-    "AT_NOISE": "The fit stopped where only noise was left to fit.",
-    "OUT_OF_STEPS": "The fit used up its steps before it had settled.",
-}
-_SHORT = {"CERTIFIED": "fit certified", "AT_NOISE": "fit stopped at the noise"}
+_SHORT = {Status.CERTIFIED: "fit certified", Status.AT_NOISE: "fit stopped at the noise"}
+_NOTIONS = {Notion.PURE: "epsilon", Notion.ZCDP: "rho", Notion.APPROXIMATE: "delta"}
 
 
 def collect_facts(release: Release, name: str) -> Facts:
@@ -42,8 +35,8 @@ def collect_facts(release: Release, name: str) -> Facts:
     return {
         "name": name,
         "total": model.total,
-        "guarantee": describe_guarantee(release.ledger, release.statistics),
-        "certificate": describe_certificate(release.statistics),
+        "guarantee": describe_guarantee(release),
+        "certificate": describe_fit(release.fit),
         "attributes": [
             _describe_attribute(model, book, each, each in dated) for each in model.domain
         ],
@@ -52,52 +45,34 @@ def collect_facts(release: Release, name: str) -> Facts:
     }
 
 
-def describe_guarantee(
-    ledger: Sequence[Mapping[str, Any]] | None, statistics: Mapping[str, Any] = _NOTHING
-) -> Facts | None:
-    """What the events cost together, in the notion of the budget where the release states one.
-
-    Epsilons add up, and so do rhos; with the delta of a budget, all events are composed under it.
-    """
-    account = account_of(ledger or (), statistics)
-    if not account.holds:
+def describe_guarantee(release: Release) -> Facts | None:
+    """What the release promises, as its report says it too."""
+    guarantee = release.guarantee
+    if guarantee is None or not guarantee.holds:
         return None
-    delta = _parse_delta(account.budget)
-    known = {
-        "events": len(account.entries),
-        "budget": account.budget,
-        "neighbours": str(account.neighbours) if account.stated else None,
-        "delta": None if delta is None else f"{delta:g}",
+    statement = guarantee.state(release.model.total)
+    chosen = statement.notion is Notion.APPROXIMATE
+    return {
+        "notion": _NOTIONS[statement.notion],
+        "symbol": statement.symbol,
+        "value": statement.value,
+        "delta": f"{statement.delta:g}" if chosen else None,
+        "events": len(guarantee.events),
+        "budget": None if guarantee.budget is None else str(guarantee.budget),
+        "neighbours": None if guarantee.neighbours is None else str(guarantee.neighbours),
     }
-    if delta is not None:
-        value = account.epsilon_for(delta)
-        return {"notion": "delta", "symbol": "ε", "value": value, **known}
-    if account.pure and not str(account.budget).startswith("rho"):
-        return {"notion": "epsilon", "symbol": "ε", "value": account.epsilon, **known}
-    return {"notion": "rho", "symbol": "ρ", "value": account.rho, **known}
 
 
-def _parse_delta(budget: str | None) -> float | None:
-    """The delta in the words of a budget, where there is a sound one."""
-    match = re.search(r"\bdelta (\S+)$", budget or "")
-    try:
-        delta = float(match[1]) if match else 0.0
-    except ValueError:
-        return None
-    return delta if 0.0 < delta < 1.0 else None
-
-
-def describe_certificate(statistics: Mapping[str, Any]) -> Facts | None:
+def describe_fit(fit: FitSummary | None) -> Facts | None:
     """How the fit ended, and by how much the best model could at most be better."""
-    status = statistics.get("status")
-    loss, bound = statistics.get("loss"), statistics.get("lower_bound")
-    gap = None
-    if isinstance(loss, int | float) and isinstance(bound, int | float) and loss > 0.0 <= bound:
-        gap = max(0.0, (loss - bound) / loss)
-    sentence = _STATUS.get(str(status))
-    if sentence is None and gap is None:
+    if fit is None:
         return None
-    return {"status": sentence, "short": _SHORT.get(str(status), "fit not certified"), "gap": gap}
+    certain = fit.loss > 0.0 <= fit.lower_bound
+    return {
+        "status": f"{fit.status.headline} {fit.status.explanation}",
+        "short": _SHORT.get(fit.status, "fit not certified"),
+        "gap": max(0.0, fit.gap / fit.loss) if certain else None,
+    }
 
 
 def _describe_attribute(model: Model, book: Codebook, name: str, dated: bool) -> Facts:

@@ -11,8 +11,8 @@ from pathlib import Path
 from juncture._util.atomic_file import atomic_write
 from juncture._util.html import Markup, join, tag
 from juncture.privacy.accounting import Neighbours
+from juncture.privacy.guarantee import Guarantee
 from juncture.publish.release import Release
-from juncture.publish.report.account import Account, account_of
 from juncture.publish.report.distributions import render_attributes, render_pairs
 from juncture.publish.report.fit import render_fit
 from juncture.publish.report.guarantee import render_guarantee
@@ -20,7 +20,7 @@ from juncture.publish.report.ledger_section import render_ledger
 from juncture.publish.report.reuse import render_reuse
 from juncture.publish.report.structure import render_structure
 from juncture.publish.report.style import style_sheet
-from juncture.publish.report.words import format_count, format_large, format_number, pluralize
+from juncture.publish.report.words import format_count, format_large, pluralize
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _LOGO = Markup(
@@ -53,16 +53,15 @@ def report_html(
     release: Release, *, title: str | None = None, source: str | Path | None = None
 ) -> str:
     """The report of a release as one HTML document."""
-    account = None if release.ledger is None else account_of(release.ledger, release.statistics)
     file = None if source is None else Path(source)
     name = title or (f"Release of {file.stem}" if file else "Privacy-protected release")
-    sections = _sections(release, account, file)
+    sections = _sections(release, file)
     body = tag(
         "body",
         tag("a", "Skip to the report", href="#report", class_="skip"),
         tag(
             "div",
-            _header(release, account, name),
+            _header(release, name),
             tag("div", _contents(sections), _main(sections), class_="columns"),
             class_="page",
         ),
@@ -83,25 +82,25 @@ def _head(name: str) -> Markup:
     )
 
 
-def _header(release: Release, account: Account | None, name: str) -> Markup:
+def _header(release: Release, name: str) -> Markup:
     return tag(
         "header",
         tag("p", _LOGO, "Report of a release made with Juncture", class_="mark"),
         tag("h1", name),
-        tag("p", _introduction(account), class_="intro"),
+        tag("p", _introduction(release.guarantee), class_="intro"),
         tag(
             "dl",
             [
                 tag("div", tag("dt", what), tag("dd", value))
-                for what, value in _key_figures(release, account)
+                for what, value in _key_figures(release)
             ],
             class_="figures",
         ),
     )
 
 
-def _introduction(account: Account | None) -> str:
-    protected = account is not None and account.holds
+def _introduction(guarantee: Guarantee | None) -> str:
+    protected = guarantee is not None and guarantee.holds
     basis = "counts to which noise was added" if protected else "noisy counts"
     return (
         f"This is a statistical model of a table of records, estimated from {basis}; it holds no "
@@ -111,50 +110,47 @@ def _introduction(account: Account | None) -> str:
     )
 
 
-def _key_figures(release: Release, account: Account | None) -> list[tuple[str, str]]:
-    model = release.model
+def _key_figures(release: Release) -> list[tuple[str, str]]:
+    model, guarantee = release.model, release.guarantee
     figures = [
-        (_records_label(account), format_count(round(model.total))),
+        (_records_label(guarantee), format_count(round(model.total))),
         ("attributes" if len(model.domain) != 1 else "attribute", f"{len(model.domain):,}"),
         ("cells in the full table", format_large(model.domain.size)),
         ("measurements", f"{len(release.measurements):,}"),
-        ("privacy budget spent", _format_spent(account)),
+        ("privacy budget spent", _format_spent(guarantee, model.total)),
     ]
-    if account is not None and account.dates:
-        figures.append(("last event", account.dates[1]))
+    if guarantee is not None and guarantee.days:
+        figures.append(("last event", guarantee.days[1]))
     return figures
 
 
-def _records_label(account: Account | None) -> str:
-    known = account is not None and account.neighbours is Neighbours.REPLACE
+def _records_label(guarantee: Guarantee | None) -> str:
+    known = guarantee is not None and guarantee.neighbours is Neighbours.REPLACE
     return "records" if known else "records, estimated"
 
 
-def _format_spent(account: Account | None) -> str:
-    if account is None or not account.holds:
+def _format_spent(guarantee: Guarantee | None, n_records: float) -> str:
+    if guarantee is None or not guarantee.holds:
         return "not stated"
-    return (
-        f"ε = {format_number(account.epsilon)}"
-        if account.pure
-        else f"ρ = {format_number(account.rho)}"
-    )
+    return str(guarantee.state(n_records))
 
 
 Section = tuple[str, str, str, Markup]
 
 
-def _sections(release: Release, account: Account | None, source: Path | None) -> list[Section]:
+def _sections(release: Release, source: Path | None) -> list[Section]:
     """For each section its anchor, its name in the contents, its heading and what it holds."""
     model = release.model
     named = pluralize(len(model.domain), "attribute")
     return [
-        ("guarantee", "Guarantee", "The guarantee", render_guarantee(account, model.total)),
-        ("ledger", "Ledger", "The ledger: what was spent", render_ledger(account)),
+        ("guarantee", "Guarantee", "The guarantee",
+         render_guarantee(release.guarantee, model.total)),
+        ("ledger", "Ledger", "The ledger: what was spent",
+         render_ledger(release.guarantee, release.measurements)),
         ("structure", "Structure", "The structure of the model", render_structure(model.plan)),
         ("attributes", "Attributes", f"The {named}, one by one", render_attributes(model)),
         ("pairs", "Pairs", "The strongest pairs", render_pairs(model)),
-        ("fit", "Fit", "How well it fits",
-         render_fit(model, release.measurements, release.statistics)),
+        ("fit", "Fit", "How well it fits", render_fit(release)),
         ("reuse", "Use and cite", "How to use and cite it", render_reuse(model, source)),
     ]  # fmt: skip
 

@@ -3,93 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
 
 from juncture._util.html import Markup, join, tag
 from juncture.errors import JunctureError
-from juncture.fit.estimation import Status
 from juncture.fit.misfit import Misfit, measure_misfit
+from juncture.fit.summary import FitSummary
 from juncture.model.model import Model
-from juncture.privacy.request import words as query_words
+from juncture.privacy.request import describe_query
+from juncture.publish.release import Release
 from juncture.publish.report.tables import render_long_table, render_table
 from juncture.publish.report.words import format_number, pluralize, truncate
 from juncture.tables.measurement import Measurement
 
 _FLAG, _LARGE = 6.0, 3.0
 _MAX_ROWS = 300
-# What other parts of the page say, or this one in words of its own.
-_KNOWN_STATISTICS = frozenset(
-    {"status", "loss", "lower_bound", "oracle_calls", "seconds", "neighbours", "budget", "spent"}
-)
 
 
-def render_fit(
-    model: Model, measurements: Sequence[Measurement], statistics: Mapping[str, Any]
-) -> Markup:
+def render_fit(release: Release) -> Markup:
     """Status and certificate, then one line for each measurement."""
     return join(
         [
-            _describe_status(statistics),
-            _figure_table(statistics),
-            _render_misfits(model, measurements),
+            _describe_status(release.fit),
+            _figure_table(release),
+            _render_misfits(release.model, release.measurements),
         ]
     )
 
 
-def _describe_status(statistics: Mapping[str, Any]) -> Markup:
-    name = statistics.get("status")
-    known = name in Status.__members__ if isinstance(name, str) else False
-    if known and isinstance(name, str):
-        return tag(
-            "p", tag("strong", _STATUS_WORDS[Status[name]][0]), " ", _STATUS_WORDS[Status[name]][1]
-        )
-    return tag("p", "The release does not say how its fit ended.")
+def _describe_status(fit: FitSummary | None) -> Markup:
+    if fit is None:
+        return tag("p", "The release does not say how its fit ended.")
+    return tag("p", tag("strong", fit.status.headline), " ", fit.status.explanation)
 
 
-_STATUS_WORDS = {
-    Status.CERTIFIED: (
-        "The fit is certified.",
-        "It is proven that no model, of whatever structure, fits these measurements noticeably "
-        "better than this one.",
-    ),
-    Status.STALLED: (
-        "The fit has settled.",
-        "Further steps hardly improved it, though the proven bound is not as close as was asked.",
-    ),
-    Status.AT_NOISE: (
-        "The fit was ended on purpose, at the noise.",
-        "Fitting the measurements more closely would only have copied their noise into the model. "
-        "The gap to the lower bound below is therefore no defect.",
-    ),
-    Status.OUT_OF_STEPS: (
-        "The fit ended when its allowed steps were used up.",
-        "A longer fit may come closer to the measurements.",
-    ),
-}
-
-
-def _figure_table(statistics: Mapping[str, Any]) -> Markup | None:
-    numbers = {name: _finite_number(value) for name, value in statistics.items()}
-    loss, bound = numbers.get("loss"), numbers.get("lower_bound")
-    known = [
-        ("Loss", loss, "how far the model is from the measurements"),
-        ("Lower bound", bound, "certified: no model has a smaller loss"),
-        ("Gap", None if loss is None or bound is None else loss - bound,
-         "the loss is at most so far above the best"),
-        ("Steps", numbers.get("oracle_calls"), "computations of all marginals"),
-        ("Seconds", numbers.get("seconds"), "where the release was made"),
-    ]  # fmt: skip
-    rows = [
-        (name, format_number(value), meaning) for name, value, meaning in known if value is not None
-    ]
-    for name in [name for name in numbers if name not in _KNOWN_STATISTICS]:
-        shown = numbers[name]
-        rows.append(
-            (name, _format_value(statistics[name]) if shown is None else format_number(shown), "")
-        )
+def _figure_table(release: Release) -> Markup | None:
+    rows, fit = list[tuple[str, str, str]](), release.fit
+    if fit is not None:
+        bounded = math.isfinite(fit.lower_bound)
+        figures = [
+            ("Loss", fit.loss, "how far the model is from the measurements"),
+            ("Lower bound", fit.lower_bound if bounded else None,
+             "certified: no model has a smaller loss"),
+            ("Gap", fit.gap if bounded else None, "the loss is at most this far above the best"),
+            ("Steps", fit.oracle_calls, "computations of all marginals"),
+            ("Seconds", fit.seconds, "where the release was made"),
+        ]  # fmt: skip
+        rows += [(n, format_number(value), why) for n, value, why in figures if value is not None]
+    if release.mechanism:
+        rows.append(("Mechanism", truncate(release.mechanism, 120), "decided what to measure"))
+    rows += [(name, _format_value(value), "") for name, value in release.details.items()]
     if not rows:
         return None
     return render_table("How the fit went", ("Figure", "Value", "Meaning"), rows, numbers=(1,))
@@ -97,16 +60,11 @@ def _figure_table(statistics: Mapping[str, Any]) -> Markup | None:
 
 def _format_value(value: object) -> str:
     """Whatever a release states, at a length that can be read."""
-    return (
-        f"{len(value)} entries"
-        if isinstance(value, list | tuple | dict)
-        else truncate(str(value), 120)
-    )
-
-
-def _finite_number(value: object) -> float | None:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(float(value)) else None  # type: ignore[arg-type]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return format_number(value) if abs(value) < 1e300 else "a very large number"
+    if isinstance(value, list | tuple | dict):
+        return f"{len(value)} entries"
+    return truncate(str(value), 120)
 
 
 def _render_misfits(model: Model, measurements: Sequence[Measurement]) -> Markup:
@@ -181,7 +139,7 @@ def _row(measurement: Measurement, misfit: Misfit | None) -> tuple[str | Markup,
 
 
 def _describe_query(measurement: Measurement) -> str:
-    return query_words(measurement.query)
+    return describe_query(measurement.query)
 
 
 def _format_stddev(measurement: Measurement) -> str:

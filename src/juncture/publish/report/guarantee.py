@@ -6,7 +6,7 @@ import math
 
 from juncture._util.html import Markup, join, tag
 from juncture.privacy.accounting import Neighbours
-from juncture.publish.report.account import Account
+from juncture.privacy.guarantee import Guarantee, Notion, Statement
 from juncture.publish.report.words import format_number, format_percent, pluralize
 
 # Beyond this epsilon even odds may become more than 99 percent.
@@ -26,36 +26,31 @@ _RELATION = {
     Neighbours.REPLACE: "Neighbouring tables differ by one record replaced; the number of records "
     "is public.",
     None: "The release does not say whether neighbouring tables differ by one record added or "
-    "removed, or by one replaced. Ask whoever published it.",
+    "removed, or by one replaced. Ask the publisher.",
 }
 
 
-def render_guarantee(account: Account | None, total: float) -> Markup:
+def render_guarantee(guarantee: Guarantee | None, n_records: float) -> Markup:
     """The whole section, without its heading."""
-    if account is None:
+    if guarantee is None:
         return _no_guarantee(
             "This release holds no ledger.",
             "Its measurements may have been protected elsewhere, or not at all: this file does not "
-            "tell. Ask whoever published it.",
+            "tell. Ask the publisher.",
         )
-    if not account.entries:
+    if not guarantee.events:
         return _no_guarantee(
             "The ledger of this release holds no events.",
             "What its measurements cost, if anything, is not known here.",
         )
-    if not account.holds:
+    if not guarantee.holds:
         return _no_guarantee(
-            "The ledger of this release has no sound cost for every event.",
+            "The ledger of this release has no valid cost for every event.",
             "Without it no total can be stated.",
         )
-    delta = default_delta(total)
-    return join([_in_words(account, delta), _in_symbols(account, delta), _limits(account)])
-
-
-def default_delta(total: float) -> float:
-    """A power of ten, at most a millionth and well below one in the number of records."""
-    digits = math.ceil(math.log10(max(total, 1.0))) + 1
-    return 10.0 ** -min(15, max(6, digits))
+    statement = guarantee.state(n_records)
+    words = _in_words(guarantee, statement)
+    return join([words, _in_symbols(guarantee, statement), _limits(guarantee)])
 
 
 def _no_guarantee(first: str, second: str) -> Markup:
@@ -66,13 +61,14 @@ def _no_guarantee(first: str, second: str) -> Markup:
     )
 
 
-def _in_words(account: Account, delta: float) -> Markup:
-    epsilon = account.epsilon if account.pure else account.epsilon_for(delta)
-    ratio, low, high = _odds_range(epsilon)
-    change = _CHANGE[account.neighbours]
-    exception = (
-        "" if account.pure else f" This holds but for a probability of at most {_one_in(delta)}."
-    )
+def _in_words(guarantee: Guarantee, statement: Statement) -> Markup:
+    """What the statement means for one person.
+
+    With a delta, only probabilities of sets of releases are bounded: a single release may lie
+    outside, so nothing is said about those.
+    """
+    change = _CHANGE[guarantee.neighbours]
+    most = format_percent(statement.best_guess)
     return join(
         [
             tag(
@@ -80,24 +76,36 @@ def _in_words(account: Account, delta: float) -> Markup:
                 "Every number in this release was computed from answers about the table to which "
                 "random noise was added, or that were drawn at random. For any one person, ",
                 tag("strong", f"{change} changes only within limits what this release may be"),
-                f": no possible release becomes more than {ratio} times likelier by it, or that "
-                f"much less likely.{exception}",
+                f": {_bound(statement)}",
                 class_="lead",
             ),
             tag(
                 "p",
                 "In other words: take somebody who knows every other record, and who doubts "
-                f"{_DOUBT[account.neighbours]}, holding either to be 50% likely. After seeing this "
-                f"release, and with any computation, that somebody cannot arrive at more than "
-                f"{high} or less than {low}. This holds against everybody, also against those who "
-                "will know more in the future than anyone knows today.",
+                f"{_DOUBT[guarantee.neighbours]}, holding either to be 50% likely. Whatever they "
+                f"compute from a release made in this way, their guess is right at most {most} of "
+                "the time. This holds against everybody, also against those who will know more in "
+                "the future than anyone knows today.",
             ),
-            _weak_warning(epsilon),
+            _large_epsilon_warning(statement.epsilon),
         ]
     )
 
 
-def _weak_warning(epsilon: float) -> Markup | None:
+def _bound(statement: Statement) -> str:
+    ratio = _format_ratio(statement.epsilon)
+    if statement.delta == 0.0:
+        return (
+            f"no possible release becomes more than {ratio} times likelier by it, or that much "
+            "less likely."
+        )
+    return (
+        "whatever somebody looks for in a release, the chance of finding it becomes at most "
+        f"{ratio} times as large, plus {_one_in(statement.delta)}."
+    )
+
+
+def _large_epsilon_warning(epsilon: float) -> Markup | None:
     """A warning where the bound allows near certainty."""
     if epsilon <= _LARGE:
         return None
@@ -110,86 +118,85 @@ def _weak_warning(epsilon: float) -> Markup | None:
     )
 
 
-def _odds_range(epsilon: float) -> tuple[str, str, str]:
-    """The largest ratio of probabilities, and the range that even odds can move in."""
+def _format_ratio(epsilon: float) -> str:
+    """The largest ratio of probabilities."""
     ratio = math.exp(min(epsilon, 700.0))
-    high = ratio / (1.0 + ratio)
-    shown = f"{ratio:.3g}" if ratio < 100 else f"{ratio:,.0f}" if ratio < 1e9 else "a billion"
-    return shown, format_percent(1.0 - high), format_percent(high)
+    return f"{ratio:.3g}" if ratio < 100 else f"{ratio:,.0f}" if ratio < 1e9 else "a billion"
 
 
 def _one_in(delta: float) -> str:
     return f"one in {round(1.0 / delta):,}"
 
 
-def _in_symbols(account: Account, delta: float) -> Markup:
-    rows = list[tuple[Markup | str, str]]()
-    if account.pure:
-        rows.append((f"ε = {format_number(account.epsilon)}", "pure differential privacy"))
-    if math.isfinite(account.rho):
-        rows.append(
-            (f"ρ = {format_number(account.rho)}", "zero-concentrated differential privacy (zCDP)")
-        )
-        rows += _approximate_rows(account, delta)
-    events = pluralize(len(account.entries), "event")
+def _in_symbols(guarantee: Guarantee, statement: Statement) -> Markup:
+    events = pluralize(len(guarantee.events), "event")
     return join(
         [
             tag("h3", "In symbols"),
             tag(
                 "dl",
-                [tag("div", tag("dt", symbol), tag("dd", meaning)) for symbol, meaning in rows],
+                [
+                    tag("div", tag("dt", symbol), tag("dd", words))
+                    for symbol, words in _figures(guarantee, statement)
+                ],
                 class_="symbols",
             ),
-            tag("p", _formula(account)),
+            tag("p", _formula(statement)),
             tag(
                 "p",
-                _RELATION[account.neighbours],
-                _evidence(account),
-                f" The figures are the sum over the {events} in the ledger; they hold however "
-                "later events were chosen in the light of earlier answers.",
+                _RELATION[guarantee.neighbours],
+                f" The figures are the sum over the {events} in the ledger; they hold also where "
+                "later events were chosen after seeing earlier answers.",
             ),
         ]
     )
 
 
-def _approximate_rows(account: Account, delta: float) -> list[tuple[Markup | str, str]]:
-    """The epsilon with a delta, where it says more than the pure one."""
-    epsilon = account.epsilon_for(delta)
-    if epsilon >= account.epsilon:
-        return []
-    pair = join([f"(ε, δ) = ({format_number(epsilon)}, ", _power(delta), ")"])
-    return [(pair, "what follows for this δ; another δ gives another ε")]
+def _figures(guarantee: Guarantee, statement: Statement) -> list[tuple[Markup | str, str]]:
+    """The figure of the budget's notion first, then what follows from it."""
+    rows = list[tuple[Markup | str, str]]()
+    if guarantee.is_pure:
+        rows.append((f"ε = {format_number(guarantee.epsilon)}", "pure differential privacy"))
+    if math.isfinite(guarantee.rho):
+        rho = f"ρ = {format_number(guarantee.rho)}"
+        rows.append((rho, "zero-concentrated differential privacy (zCDP)"))
+    delta = statement.delta
+    if delta > 0.0:
+        pair = join([f"(ε, δ) = ({format_number(statement.epsilon)}, ", _format_delta(delta), ")"])
+        follows = "what follows for this δ; another δ gives another ε"
+        chosen = "approximate differential privacy, for the δ of the budget"
+        approximate = statement.notion is Notion.APPROXIMATE
+        rows.insert(0 if approximate else len(rows), (pair, chosen if approximate else follows))
+    return rows
 
 
-def _power(delta: float) -> Markup:
-    return join(["10", tag("sup", f"−{round(-math.log10(delta))}")])
+def _format_delta(delta: float) -> Markup:
+    power = round(-math.log10(delta))
+    if not math.isclose(delta, 10.0**-power):
+        return join([f"{delta:.3g}"])
+    return join(["10", tag("sup", f"−{power}")])
 
 
-def _formula(account: Account) -> Markup:
+def _formula(statement: Statement) -> Markup:
     """The definition that the figures refer to."""
     common = join([tag("i", "M"), " is what made the release, "])
     tables = join([tag("i", "D"), " and ", tag("i", "D′"), " are neighbouring tables"])
-    if account.pure:
-        end = " · Pr[M(D′) ∈ S]  for every set S of releases,"
-        line = join(["Pr[M(D) ∈ S] ≤ e", tag("sup", "ε"), end])
-    else:
+    if statement.notion is Notion.ZCDP:
         end = "(M(D) ‖ M(D′)) ≤ ρ α  for every α > 1, D being Rényi divergence,"
         line = join(["D", tag("sub", "α"), end])
+    else:
+        plus = " + δ" if statement.delta > 0.0 else ""
+        end = f" · Pr[M(D′) ∈ S]{plus}  for every set S of releases,"
+        line = join(["Pr[M(D) ∈ S] ≤ e", tag("sup", "ε"), end])
     return join([tag("code", line, class_="formula"), " where ", common, tables, "."])
 
 
-def _evidence(account: Account) -> str:
-    if account.stated or account.neighbours is None:
-        return ""
-    return " (The file does not state this in words; the scale of its noise shows it.)"
-
-
-def _limits(account: Account) -> Markup:
-    earlier = account.earlier
+def _limits(guarantee: Guarantee) -> Markup:
+    earlier = guarantee.n_earlier
     points = [
         (
             "One record for each person.",
-            "The guarantee is about records. Whoever has several records in the table is "
+            "The guarantee is about records. A person with several records in the table is "
             "protected less: with k records, ε counts k times and ρ k² times.",
         ),
         (

@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
 from juncture._util.html import Markup, join, tag
-from juncture.publish.report.account import Account
+from juncture.privacy.guarantee import Guarantee
 from juncture.publish.report.tables import render_long_table
 from juncture.publish.report.words import format_number, pluralize
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.products import Kron
 
 _MAX_ROWS = 1000
 
 
-def render_ledger(account: Account | None) -> Markup:
+def render_ledger(guarantee: Guarantee | None, measurements: Sequence[Measurement]) -> Markup:
     """What was asked of the private table, how, and at what cost."""
-    if account is None:
+    if guarantee is None:
         return tag("p", "This release holds no ledger: what was spent on it is not known here.")
-    if not account.entries:
+    if not guarantee.events:
         return tag("p", "The ledger holds no events: nothing was asked of the private table.")
-    unit = "ε" if account.pure else "ρ"
+    pure, unit = guarantee.is_pure, "ε" if guarantee.is_pure else "ρ"
+    paid = [cost.epsilon if pure else cost.rho for cost in guarantee.costs]
     rows = [
         (
-            str(entry.number or index),
-            entry.what,
-            join([entry.mechanism, tag("span", entry.details, class_="hint under")]),
-            format_number(paid),
+            str(entry.number),
+            entry.what or "not stated",
+            join(
+                [
+                    entry.mechanism or "not stated",
+                    tag("span", _describe_parameters(entry.parameters), class_="hint under"),
+                ]
+            ),
+            format_number(cost),
             format_number(so_far),
         )
-        for index, (entry, paid, so_far) in enumerate(
-            zip(account.entries, account.paid, account.running, strict=True), start=1
-        )
+        for entry, cost, so_far in zip(guarantee.events, paid, accumulate(paid), strict=True)
     ]
     heads = ("No.", "What was asked", "Mechanism", f"Cost in {unit}", f"So far, {unit}")
     left = len(rows) - _MAX_ROWS
     more = tag("p", f"And {pluralize(left, 'event')} more, in the file.") if left > 0 else None
     return join(
         [
-            tag("p", _summary(account, unit)),
-            _kron_hint(account),
+            tag("p", _summary(guarantee, unit)),
+            _kron_hint() if any(isinstance(m.query, Kron) for m in measurements) else None,
             render_long_table(
                 rows[:_MAX_ROWS], "Privacy events, in order", heads, noun="event", numbers=(3, 4)
             ),
@@ -44,10 +54,16 @@ def render_ledger(account: Account | None) -> Markup:
     )
 
 
-def _kron_hint(account: Account) -> Markup | None:
-    """How to read products of queries, where there are any."""
-    if not any(entry.what.startswith("Kron(") for entry in account.entries):
-        return None
+def _describe_parameters(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_shorten(value)}" for name, value in parameters.items())
+
+
+def _shorten(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _kron_hint() -> Markup:
+    """How to read products of queries."""
     return tag(
         "p",
         tag("code", "Kron(…)"),
@@ -58,19 +74,15 @@ def _kron_hint(account: Account) -> Markup | None:
     )
 
 
-def _budget_sentence(account: Account) -> str:
-    return f" The budget allowed {account.budget}." if account.budget else ""
-
-
-def _summary(account: Account, unit: str) -> str:
-    spent = format_number(account.epsilon if account.pure else account.rho)
+def _summary(guarantee: Guarantee, unit: str) -> str:
+    spent = format_number(guarantee.epsilon if guarantee.is_pure else guarantee.rho)
     when = ""
-    if account.dates:
-        first, last = account.dates
+    if guarantee.days:
+        first, last = guarantee.days
         when = f" on {first}" if first == last else f" from {first} to {last}"
+    budget = f" The budget allowed {guarantee.budget}." if guarantee.budget else ""
     return (
         "Each line is one question to the private table. It was written down, and paid for, before "
-        f"its noise was drawn. {pluralize(len(account.entries), 'event')}{when} cost {unit} = "
-        f"{spent} "
-        f"together.{_budget_sentence(account)}"
+        f"its noise was drawn. {pluralize(len(guarantee.events), 'event')}{when} cost {unit} = "
+        f"{spent} together.{budget}"
     )

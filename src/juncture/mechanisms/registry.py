@@ -1,0 +1,107 @@
+"""The mechanisms by name: what the command line offers, explains and runs.
+
+A mechanism of another package is offered too, once it is registered:
+
+    register("mine", MyMechanism, "measures what I like")
+
+Nothing is imported before a mechanism is asked for, so that help is instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from juncture.errors import InvalidInput, ModelTooLarge
+
+if TYPE_CHECKING:
+    from juncture.mechanisms.mechanism import Mechanism, Run
+    from juncture.privacy.accounting import Neighbours
+    from juncture.privacy.budget import Budget
+    from juncture.tables.workload import Workload
+
+
+DEFAULT_MECHANISM, _FALLBACK = "hdmm", "mwem"
+
+
+class Offer(NamedTuple):
+    """A mechanism that can be asked for."""
+
+    make: Callable[[Budget], Mechanism]
+    """The mechanism with its usual options, for a budget."""
+    summary: str
+    """What it does, in one line of help."""
+
+
+def _import(module: str, name: str) -> Callable[[Budget], Mechanism]:
+    """A class of this package that is imported when it is called."""
+
+    def make(budget: Budget) -> Mechanism:
+        made: Mechanism = getattr(import_module(f"juncture.mechanisms.{module}"), name)(budget)
+        return made
+
+    return make
+
+
+_OFFERS = {
+    "hdmm": Offer(
+        _import("hdmm", "HDMM"), "measures everything asked for; errors are known beforehand"
+    ),
+    "mwem": Offer(
+        _import("mwem", "MWEM"), "measures, round by round, what the model gets most wrong"
+    ),
+    "privbayes": Offer(
+        _import("privbayes", "PrivBayes"),
+        "measures one table for each column with the columns that it depends on",
+    ),
+    "dualquery": Offer(
+        _import("dual_query", "DualQuery"),
+        "measures nothing; draws queries and fits the model to the draws",
+    ),
+}
+
+
+def register(name: str, make: Callable[[Budget], Mechanism], summary: str) -> None:
+    """Offer a mechanism under a name: to `jn.release`, `juncture release` and `juncture plan`."""
+    if name in _OFFERS:
+        raise InvalidInput(f"`name` must be one that no mechanism has yet; got {name!r}.")
+    _OFFERS[name] = Offer(make, summary)
+
+
+def offers() -> dict[str, Offer]:
+    """All mechanisms by name, in the order of help."""
+    return dict(_OFFERS)
+
+
+def make_mechanism(name: str, budget: Budget) -> Mechanism:
+    """The mechanism with that name and its usual options."""
+    if name not in _OFFERS:
+        raise InvalidInput(f"`mechanism` must be one of {', '.join(_OFFERS)}; got {name!r}.")
+    return _OFFERS[name].make(budget)
+
+
+def prepare(
+    mechanism: str | Mechanism | None,
+    budget: Budget,
+    workload: Workload,
+    neighbours: Neighbours,
+    n_records: int | None = None,
+) -> Run:
+    """Prepare a mechanism, or the one with that name.
+
+    Without one, hdmm; or mwem, where a model of everything asked for would be too large.
+    """
+    if mechanism is None:
+        try:
+            return prepare(DEFAULT_MECHANISM, budget, workload, neighbours, n_records)
+        except ModelTooLarge:
+            return prepare(_FALLBACK, budget, workload, neighbours, n_records)
+    if isinstance(mechanism, str):
+        mechanism = make_mechanism(mechanism, budget)
+    elif mechanism.budget != budget:
+        raise InvalidInput(
+            f"`mechanism` must have the budget of the release ({budget}); got {mechanism.budget}. "
+            "Give both the same."
+        )
+    return mechanism.prepare(workload, neighbours, n_records)

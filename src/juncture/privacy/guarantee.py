@@ -1,0 +1,185 @@
+"""What a release promises: what was spent, of what, and which tables cannot be told apart.
+
+One value that the release file keeps and that everything people read is made from: the report, the
+explorer, the command line and `repr` all state what `Guarantee.state` gives. A file may come from
+anywhere, so costs are read with care: an event without a valid cost leaves no guarantee at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon
+from juncture.privacy.budget import Budget
+from juncture.privacy.ledger import Entry
+
+
+class Unit(StrEnum):
+    """Whose data a guarantee is about."""
+
+    RECORD = "one record"
+    """A person with k records is protected less: epsilon counts k times, rho k squared times."""
+
+
+class Notion(StrEnum):
+    """Which definition of privacy a statement is in."""
+
+    PURE = "epsilon"
+    """Pr[M(D) in S] <= e^epsilon Pr[M(D') in S] for every set S of releases."""
+    ZCDP = "rho"
+    """The Renyi divergence of order a between M(D) and M(D') is at most rho a, for every a > 1."""
+    APPROXIMATE = "epsilon, delta"
+    """Pr[M(D) in S] <= e^epsilon Pr[M(D') in S] + delta for every set S of releases."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a guarantee says, in figures. `delta` is 0 where epsilon is pure."""
+
+    notion: Notion
+    """The notion that the budget was given in, or the strongest that the events have."""
+    epsilon: float
+    delta: float
+    rho: float
+    """Infinite where some event has no such guarantee."""
+
+    @property
+    def value(self) -> float:
+        """The figure of the notion: rho, or epsilon."""
+        return self.rho if self.notion is Notion.ZCDP else self.epsilon
+
+    @property
+    def symbol(self) -> str:
+        """The letter of that figure."""
+        return "ρ" if self.notion is Notion.ZCDP else "ε"
+
+    @property
+    def best_guess(self) -> float:
+        """The most often that anybody can be right about which of two tables is the true one.
+
+        For somebody who holds two neighbouring tables to be equally likely beforehand, and sees
+        one release. No test between M(D) and M(D') has a total variation above
+        (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), and half of one plus that is this chance.
+
+        >>> round(Statement(Notion.PURE, math.log(3), delta=0.0, rho=math.inf).best_guess, 3)
+        0.75
+        """
+        odds = math.exp(min(self.epsilon, 700.0))
+        return min(1.0, (odds + self.delta) / (1.0 + odds))
+
+    def __str__(self) -> str:
+        figures = f"{self.symbol} = {self.value:.4g}"
+        return (
+            figures if self.notion is not Notion.APPROXIMATE else f"{figures}, δ = {self.delta:g}"
+        )
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The events behind a release, the budget they were paid from, and who is protected."""
+
+    events: tuple[Entry, ...]
+    neighbours: Neighbours | None = None
+    """Which tables cannot be told apart; None where a file does not say."""
+    budget: Budget | None = None
+    """The most that could be spent; None where a file does not say."""
+    unit: Unit = Unit.RECORD
+
+    @cached_property
+    def costs(self) -> tuple[Cost, ...]:
+        """Of every event."""
+        return tuple(entry.cost for entry in self.events)
+
+    @cached_property
+    def epsilon(self) -> float:
+        """Of all events together, by adding up; infinite where one has none."""
+        return math.fsum(cost.epsilon for cost in self.costs)
+
+    @cached_property
+    def rho(self) -> float:
+        """Of all events together, in zCDP."""
+        return math.fsum(cost.rho for cost in self.costs)
+
+    def epsilon_for(self, delta: float) -> float:
+        """The epsilon of all events together, with a delta."""
+        return composed_epsilon(self.costs, delta)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether all events together have a pure epsilon."""
+        return math.isfinite(self.epsilon)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the events give a guarantee in any notion."""
+        return bool(self.events) and (self.is_pure or math.isfinite(self.rho))
+
+    def state(self, n_records: float) -> Statement:
+        """The guarantee in figures: in the notion of the budget where it is known.
+
+        A delta that nobody chose is a power of ten, at most a millionth and well below one in the
+        number of records.
+        """
+        budget = self.budget
+        if budget is not None and budget.delta is not None:
+            epsilon = self.epsilon_for(budget.delta)
+            return Statement(Notion.APPROXIMATE, epsilon, budget.delta, self.rho)
+        if self.is_pure and (budget is None or budget.rho is None):
+            return Statement(Notion.PURE, self.epsilon, 0.0, self.rho)
+        delta = usual_delta(n_records)
+        return Statement(Notion.ZCDP, self.epsilon_for(delta), delta, self.rho)
+
+    @property
+    def days(self) -> tuple[str, str] | None:
+        """The first and the last day of the events, where they are dated."""
+        days = sorted(entry.day for entry in self.events if entry.day)
+        return (days[0], days[-1]) if days else None
+
+    @property
+    def n_earlier(self) -> int:
+        """How many events the ledger had before the first of these."""
+        return max(0, self.events[0].number - 1) if self.events else 0
+
+    def __str__(self) -> str:
+        if not self.holds:
+            return "no guarantee"
+        protected = f" ({self.neighbours})" if self.neighbours else ""
+        return f"{self.state(1.0)}{protected}, spent in {len(self.events)} events"
+
+    def to_json(self) -> dict[str, Any]:
+        """The guarantee as plain data, for a file."""
+        return {
+            "budget": None if self.budget is None else self.budget.to_json(),
+            "neighbours": None if self.neighbours is None else str(self.neighbours),
+            "unit": str(self.unit),
+            "events": [entry.to_json() for entry in self.events],
+        }
+
+    @classmethod
+    def from_json(cls, text: Mapping[str, Any]) -> Guarantee:
+        """A guarantee from plain data; refuses what cannot be one."""
+        budget, neighbours = text["budget"], text["neighbours"]
+        return cls(
+            events=read_entries(text["events"]),
+            neighbours=None if neighbours is None else Neighbours(neighbours),
+            budget=None if budget is None else Budget(**budget),
+            unit=Unit(text["unit"]),
+        )
+
+
+def read_entries(events: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
+    """Events as a file has them; a cost that is none counts as infinite."""
+    return tuple(
+        Entry.from_json(event, default_number=number) for number, event in enumerate(events, 1)
+    )
+
+
+def usual_delta(n_records: float) -> float:
+    """A power of ten, at most a millionth and well below one in the number of records."""
+    digits = math.ceil(math.log10(max(n_records, 1.0))) + 1
+    return 10.0 ** -min(15, max(6, digits))

@@ -1,0 +1,62 @@
+"""The arithmetic of scores: numbers for private choices that are exact in floating point.
+
+What scores are made of is rounded to multiples of a unit, and bounded, so that sums below the limit
+of a score are exact in doubles; scores beyond it count as the limit. So a score moves between
+neighbouring tables by no more than its sensitivity, and no overflow tells of the data.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from juncture.errors import InvalidInput
+
+# The unit is 2 to the minus this.
+PLACES = 20
+MAX_SCORE = 2.0**31
+_MAX_INPUT = 2.0**30
+
+
+def round_to_unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiples of the scores' unit."""
+    return np.asarray(np.round(values * 2.0**PLACES) * 2.0**-PLACES)
+
+
+def validate(values: ArrayLike) -> NDArray[np.float64]:
+    """Numbers that a caller gives for scores: finite, bounded and rounded."""
+    numbers = np.asarray(values, dtype=np.float64).reshape(-1)
+    if not (np.abs(numbers) <= _MAX_INPUT).all():
+        raise InvalidInput(
+            f"`answers` and `penalties` must be finite numbers of at most {_MAX_INPUT:g}; got "
+            "others. Give counts."
+        )
+    return round_to_unit(numbers)
+
+
+def total(values: NDArray[np.float64]) -> float:
+    """A sum of multiples of the scores' unit: exact below the limit of a score."""
+    return float(values.sum())
+
+
+def draw(
+    exponents: NDArray[np.float64], draws: int, randbelow: Callable[[int], int]
+) -> NDArray[np.int64]:
+    """Places drawn with probabilities that go as the exponentials of their exponents.
+
+    The weights are whole numbers: the mantissa of the exponential, shifted by its exponent, so each
+    is correct to one unit in its last place whatever their spread; `below` gives a whole number
+    below a bound, and the draws are exact for these weights.
+    """
+    # e^x = 2^(k + f) with a whole k and f in [0, 1): no weight overflows or vanishes.
+    doublings = exponents / np.log(2.0)
+    integer_part = np.floor(doublings)
+    mantissas = np.round(np.exp2(doublings - integer_part) * 2.0**52).astype(np.int64).tolist()
+    shifts = (integer_part - integer_part.min()).astype(np.int64).tolist()
+    ends = list(accumulate(m << s for m, s in zip(mantissas, shifts, strict=True)))
+    indices = [bisect_right(ends, randbelow(ends[-1])) for _ in range(draws)]
+    return np.array(indices, dtype=np.int64)

@@ -1,0 +1,142 @@
+"""From a private table to a release, in one call: what `juncture release` does too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from juncture._util.watch import Watch, ignore_progress
+from juncture.errors import InvalidInput, NotPublic
+from juncture.mechanisms.mechanism import Mechanism, Run
+from juncture.mechanisms.registry import prepare
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
+from juncture.privacy.ledger import Ledger, refuse_overspending
+from juncture.private.curator import Curator
+from juncture.private.sources.read import Table, read_table
+from juncture.private.sources.source import Source
+from juncture.publish.release import Release
+from juncture.tables.schema import Schema
+from juncture.tables.schema_toml import read_schema
+from juncture.tables.workload import Workload
+
+
+def release(
+    table: Table,
+    schema: Schema | str | Path,
+    budget: Budget,
+    *,
+    ledger: str | Path,
+    workload: Workload | Iterable[Iterable[str]] | None = None,
+    mechanism: str | Mechanism | None = None,
+    neighbours: Neighbours | None = None,
+    path: str | Path | None = None,
+    watch: Watch = ignore_progress,
+) -> Release:
+    """Measure a private table under a budget, fit a model, and give what may be given away.
+
+    Everything that can be refused is refused before anything is spent, and what is spent is in the
+    ledger before noise is drawn. Noise comes from the operating system and cannot be repeated.
+
+    - `table`: a CSV or Parquet file or a folder of such; a pandas, Polars or Arrow table; a DuckDB
+      relation.
+    - `schema`: what the columns may hold, or the TOML file that says it.
+    - `budget`: what this release may spend.
+    - `ledger`: the file where spending is recorded. An existing one is continued; a new one gets
+      `budget` as its budget.
+    - `workload`: what should be answered well: a workload, or sets of columns; by default every
+      pair of columns.
+    - `mechanism`: what decides what to measure, by name or as an object with this budget. By
+      default hdmm, or mwem where a model of everything asked for would be too large.
+    - `neighbours`: what is protected. By default what the ledger says; in a new ledger, one record
+      added or removed.
+    - `path`: where to save the release as well, usually named `.jct`.
+
+        made = jn.release("people.csv", "people.toml", jn.Budget(epsilon=1), ledger="people.ledger")
+        made.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex")
+    """
+    known = schema if isinstance(schema, Schema) else read_schema(schema)
+    refuse_draft(known)
+    protected = resolve_neighbours(Path(ledger), neighbours)
+    wanted = _make_workload(known, workload)
+    run, source = _prepare(table, known, budget, wanted, mechanism, protected)
+    book = open_or_create(Path(ledger), budget, protected, run)
+    curator = Curator(source, book)
+    with _note_spending(curator):
+        made = run(curator, watch=watch).release()
+        if path is not None:
+            made.save(path)
+    return made
+
+
+def refuse_draft(schema: Schema) -> None:
+    """Nothing is released under a schema that was drafted from private data."""
+    if not schema.is_public:
+        raise NotPublic(
+            "`schema` must be public knowledge; got a draft made from the data. Go through it, "
+            "then set confirmed_public = true in it."
+        )
+
+
+def resolve_neighbours(ledger: Path, neighbours: Neighbours | None) -> Neighbours:
+    """What is protected: as the ledger says, which must not be contradicted."""
+    if not ledger.exists():
+        return neighbours or Neighbours.ADD_OR_REMOVE
+    own = Ledger(ledger).neighbours
+    if neighbours is not None and neighbours is not own:
+        raise InvalidInput(
+            f"`neighbours` must be those of the ledger ({own}); got {neighbours}. Leave them out, "
+            "or begin another ledger."
+        )
+    return own
+
+
+def open_or_create(path: Path, budget: Budget, neighbours: Neighbours, run: Run) -> Ledger:
+    """The ledger that pays for a run; a new one is only created if the run fits its budget."""
+    if path.exists():
+        return Ledger(path)
+    refuse_overspending(budget, run.costs)
+    return Ledger.create(path, budget, neighbours)
+
+
+def _make_workload(
+    schema: Schema, workload: Workload | Iterable[Iterable[str]] | None
+) -> Workload:
+    if isinstance(workload, Workload):
+        return workload
+    if workload is None:
+        return Workload.all_marginals(schema.domain, min(2, len(schema.domain)))
+    return Workload.of_marginals(schema.domain, [tuple(clique) for clique in workload])
+
+
+def _prepare(
+    table: Table,
+    schema: Schema,
+    budget: Budget,
+    workload: Workload,
+    mechanism: str | Mechanism | None,
+    neighbours: Neighbours,
+) -> tuple[Run, Source]:
+    """The run and the table that it will see; what needs no data is refused before it is read."""
+    if neighbours is Neighbours.ADD_OR_REMOVE:
+        run = prepare(mechanism, budget, workload, neighbours)
+        return run, read_table(table, schema)
+    source = read_table(table, schema)
+    # Where a record is replaced, both tables have the same number of records: it is public.
+    return prepare(mechanism, budget, workload, neighbours, source.exact_n_records), source
+
+
+@contextmanager
+def _note_spending(curator: Curator) -> Iterator[None]:
+    """When the work ends early, say what was spent all the same."""
+    try:
+        yield
+    except BaseException as error:
+        ledger, paid = curator.ledger, len(curator.events)
+        if paid:
+            error.add_note(
+                f"nothing was written, but {paid} events had been paid for: {ledger.path} has "
+                f"{ledger.spent:.4g} of {ledger.budget} spent, and that stays so."
+            )
+        raise
