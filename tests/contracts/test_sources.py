@@ -23,8 +23,7 @@ import pytest
 from juncture.errors import InvalidInput, UnreadableFile
 from juncture.private.sources.duck import DuckDB
 from juncture.private.sources.source import CodedTable, Source
-from juncture.tables.domain import Domain
-from juncture.tables.schema import (
+from juncture.tables.columns import (
     Boolean,
     Categorical,
     Column,
@@ -33,8 +32,9 @@ from juncture.tables.schema import (
     Number,
     Outside,
     Period,
-    Schema,
 )
+from juncture.tables.domain import Domain
+from juncture.tables.schema import Schema
 
 CODE, NEAREST = Outside.CODE, Outside.NEAREST
 CITIES = ("Bern", "O'Fallon", 'say "x"', "back\\slash", "Zürich", "")

@@ -16,7 +16,7 @@ from juncture.errors import InvalidInput, UnreadableFile
 from juncture.private.draft import exact_draft
 from juncture.private.sources.duck import DuckDB
 from juncture.tables.codebook import OUTSIDE
-from juncture.tables.schema import (
+from juncture.tables.columns import (
     Boolean,
     Categorical,
     Column,
@@ -25,8 +25,8 @@ from juncture.tables.schema import (
     Number,
     Outside,
     Period,
-    Schema,
 )
+from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import parse_schema, read_schema, schema_toml
 
 LOW, HIGH = dt.date(2020, 2, 10), dt.date(2021, 3, 5)

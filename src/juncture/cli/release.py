@@ -35,7 +35,6 @@ from juncture.cli.options import (
     parse_neighbours,
     resolve_neighbours,
 )
-from juncture.errors import NotPublic
 
 if TYPE_CHECKING:
     from juncture.mechanisms.forecast import Mechanism
@@ -138,21 +137,13 @@ def _make_job(
     require_file(data, "DATA", or_folder=True)
     require_file(schema, "--schema")
     loaded = read_schema(schema)
-    _refuse_draft(loaded, schema)
+    loaded.refuse_draft("--schema", schema)
     workload = options.build(loaded.domain)
     name = choose_mechanism(requested, workload)
     if name in (MechanismName.HDMM, MechanismName.DUALQUERY):
         Plan.build(loaded.domain, workload.cliques)  # refuses a model that is too large
     runner = mechanism_for(name, budget)
     return _Job(data, loaded, workload, name, runner, budget, neighbours, ledger, out)
-
-
-def _refuse_draft(schema: Schema, path: Path) -> None:
-    if not schema.is_public:
-        raise NotPublic(
-            f"`--schema` must be public knowledge; got {path}, a draft made from the data. Go "
-            "through it, then set confirmed_public = true in it."
-        )
 
 
 def _run_job(job: _Job) -> tuple[Release, Ledger]:

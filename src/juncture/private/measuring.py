@@ -70,10 +70,7 @@ class Measuring(ABC):
 
     def __init__(self, source: Source, ledger: Ledger) -> None:
         if not source.is_public:
-            raise NotPublic(
-                "`source` must have a schema whose domains are public knowledge; got a draft made "
-                "from the data. Go through it, then set confirmed_public = true in its file."
-            )
+            raise NotPublic.of_draft("source.schema")
         self._source, self._ledger = source, ledger
 
     @property

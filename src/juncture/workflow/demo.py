@@ -168,7 +168,7 @@ class Demo:
     @cached_property
     def source(self) -> CodedTable:
         """The table, seen through counts."""
-        return CodedTable(self.schema.domain, self._codes)
+        return CodedTable(self.schema.domain, self._codes, self.schema)
 
     def begin(self, *, force: bool = False) -> Ledger:
         """Make the folder, with the schema and a ledger that nothing was spent from."""
