@@ -24,13 +24,14 @@ _DRAFT_BINS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Column):
-    """Numbers in bins, each from its lower edge up to the next one, the last edge included.
+    """Numbers in bins between edges; `Number.evenly` makes bins of one width.
 
         [columns.pay]
         kind = "number"
         edges = [0, 10000, 30000, 100000]
 
-    Bins of one width are written by their number, and made by `Number.evenly` in Python:
+    A bin reaches from its lower edge up to the next one, the last edge included. Bins of one width
+    are written by their number:
 
         [columns.rate]
         kind = "number"
