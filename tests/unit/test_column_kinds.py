@@ -71,7 +71,7 @@ class Grade(Column):
         return {"worst": self.worst}
 
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:
-        """The place of the letter."""
+        """The index of the letter."""
         letters = [str(letter) for letter in self.regular]
         return dialect.index_of(f"upper({dialect.cast_to_text(raw.sql)})", letters)
 
