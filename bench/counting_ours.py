@@ -13,7 +13,8 @@ import harness
 
 from juncture.private.samples import adult_domain
 from juncture.private.sources.duck import DuckDB
-from juncture.tables.schema import Categorical, Integer, Schema
+from juncture.tables.columns import Categorical, Integer
+from juncture.tables.schema import Schema
 
 # Attributes that hold numbers in the raw table; the others hold texts.
 NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")

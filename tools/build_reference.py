@@ -25,7 +25,7 @@ _INTRODUCTION = """\
 
 Made from the docstrings by `tools/build_reference.py`: change those, not this page.
 
-The names of the first eight parts are imported from `juncture` itself, as in
+The names of the first nine parts are imported from `juncture` itself, as in
 `from juncture import Domain`; those after them from the module that their heading names. The full
 docstring of each name, which also proves what a mechanism costs, is shown by `help(...)`.
 """
@@ -37,7 +37,8 @@ GROUPS = {
     ),
     "From measurements to a model": ("Measurement", "estimate", "Estimate", "Status", "Model"),
     "Releases": ("Release", "load"),
-    "Schemas": ("Schema", "read_schema", "Categorical", "Boolean", "Integer", "Number", "Date"),
+    "Schemas": ("Schema", "read_schema"),
+    "Column kinds": ("Categorical", "Boolean", "Integer", "Number", "Date"),
     "Solvers": (
         "Accelerated", "EarlyStopping", "Smoothed", "Proximal", "Sequential", "MirrorDescent",
         "DualAveraging", "InteriorGradient", "LBFGS",
@@ -50,8 +51,14 @@ GROUPS = {
 }  # fmt: skip
 """The names of `juncture` by what they are for."""
 # Members of these groups all have the methods of their family, which few people call.
-_FAMILIES = frozenset({"Queries", "Solvers"})
+_FAMILIES = frozenset({"Column kinds", "Queries", "Solvers"})
 MODULES = {
+    "Column kinds of your own": (
+        "tables.columns.base",
+        "tables.columns.sql",
+        "tables.columns.display",
+        "tables.columns.summary",
+    ),
     "Mechanisms": (
         "tables.workload",
         "mechanisms.hdmm",
@@ -62,6 +69,7 @@ MODULES = {
         "mechanisms.forecast",
     ),
     "The private side": (
+        "private.sources.read",
         "private.sources.source",
         "private.sources.duck",
         "private.sources.spark",

@@ -33,6 +33,7 @@ if _typing.TYPE_CHECKING:
     from juncture.model.model import Model
     from juncture.publish.release import Release, load
     from juncture.tables.codebook import Codebook, Coding
+    from juncture.tables.columns import Boolean, Categorical, Date, Integer, Number
     from juncture.tables.domain import Domain
     from juncture.tables.factor import Factor
     from juncture.tables.layout import Layout
@@ -51,7 +52,7 @@ if _typing.TYPE_CHECKING:
         WeightedSum,
     )
     from juncture.tables.queries.products import Kron, Scaled, Stack
-    from juncture.tables.schema import Boolean, Categorical, Date, Integer, Number, Schema
+    from juncture.tables.schema import Schema
     from juncture.tables.schema_toml import read_schema
 
 __all__ = [
@@ -112,13 +113,13 @@ __all__ = [
 _HOMES = {
     "Accelerated": "fit.solvers.accelerated",
     "AllRanges": "tables.queries.blocks",
-    "Boolean": "tables.schema",
+    "Boolean": "tables.columns",
     "Buckets": "tables.queries.blocks",
     "BudgetExceeded": "errors",
-    "Categorical": "tables.schema",
+    "Categorical": "tables.columns",
     "Codebook": "tables.codebook",
     "Coding": "tables.codebook",
-    "Date": "tables.schema",
+    "Date": "tables.columns",
     "LBFGS": "fit.solvers.lbfgs",
     "Domain": "tables.domain",
     "DualAveraging": "fit.solvers.dual_averaging",
@@ -126,7 +127,7 @@ _HOMES = {
     "Factor": "tables.factor",
     "Identity": "tables.queries.blocks",
     "ImpossibleModel": "errors",
-    "Integer": "tables.schema",
+    "Integer": "tables.columns",
     "InteriorGradient": "fit.solvers.interior_gradient",
     "InvalidInput": "errors",
     "JunctureError": "errors",
@@ -140,7 +141,7 @@ _HOMES = {
     "ModelTooLarge": "errors",
     "Moments": "tables.queries.blocks",
     "NotPublic": "errors",
-    "Number": "tables.schema",
+    "Number": "tables.columns",
     "Plan": "engine.plan",
     "Point": "tables.queries.blocks",
     "Prefix": "tables.queries.blocks",

@@ -12,6 +12,8 @@
 A message reads: "`argument` must be <rule>; got <value>. <what to do>."
 """
 
+from typing import Self
+
 
 class JunctureError(Exception):
     """Base of every error that Juncture raises on purpose."""
@@ -46,3 +48,12 @@ class BudgetExceeded(JunctureError):
 
 class NotPublic(JunctureError):
     """Something would be released under domains that were read off private data."""
+
+    @classmethod
+    def of_draft(cls, argument: str, path: object = None) -> Self:
+        """The error for an argument whose schema is a draft, perhaps in a file."""
+        file = "" if path is None else f"{path}, "
+        return cls(
+            f"`{argument}` must be public knowledge; got {file}a draft made from the data. Go "
+            "through it, then set confirmed_public = true in its file."
+        )

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import os
 import shutil
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
@@ -14,6 +15,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -22,9 +24,9 @@ import pytest
 
 from juncture.errors import InvalidInput, UnreadableFile
 from juncture.private.sources.duck import DuckDB
+from juncture.private.sources.read import read_table
 from juncture.private.sources.source import CodedTable, Source
-from juncture.tables.domain import Domain
-from juncture.tables.schema import (
+from juncture.tables.columns import (
     Boolean,
     Categorical,
     Column,
@@ -33,8 +35,10 @@ from juncture.tables.schema import (
     Number,
     Outside,
     Period,
-    Schema,
 )
+from juncture.tables.domain import Domain
+from juncture.tables.schema import Schema
+from juncture.tables.schema_toml import schema_toml
 
 CODE, NEAREST = Outside.CODE, Outside.NEAREST
 CITIES = ("Bern", "O'Fallon", 'say "x"', "back\\slash", "Zürich", "")
@@ -198,6 +202,7 @@ def test_counts(source: Source) -> None:
     cliques += list(combinations(names, 2))[::7]
     cliques += [("member", "city", "age"), ("age", "member"), ("member", "age"), ()]
     assert source.domain == SCHEMA.domain
+    assert source.schema is SCHEMA
     assert source.is_public
     assert source.exact_n_records == N
     for clique, found in zip(cliques, source.exact_counts(cliques), strict=True):
@@ -256,6 +261,57 @@ def test_spark_refuses_in_the_same_words(spark: Any) -> None:
         Spark(frame, Schema({"x": Integer(low=0, high=5)}))
     with pytest.raises(InvalidInput, match="got none for y"):
         Spark(frame, Schema({"y": Integer(low=0, high=5)}))
+
+
+@pytest.mark.parametrize("kind", DUCK)
+def test_one_function_reads_every_table(kind: str, tmp_path: Path) -> None:
+    """Files, folders, tables in memory and relations are all counted as plain Python does."""
+    source = read_table(DUCK[kind](tmp_path), SCHEMA, memory_limit="500MB")
+    assert isinstance(source, DuckDB)
+    for clique in (("city",), ("joined", "age")):
+        np.testing.assert_array_equal(source.exact_counts([clique])[0].values, expected(clique))
+
+
+def test_a_schema_may_be_given_by_its_file(tmp_path: Path) -> None:
+    """A path, as text or not, stands for the schema in it."""
+    path = tmp_path / "schema.toml"
+    path.write_text(schema_toml(SCHEMA), encoding="utf-8")
+    for given in (path, str(path)):
+        assert read_table(arrow(), given).schema == SCHEMA
+
+
+def test_a_spark_table_stays_in_spark(spark: Any) -> None:
+    """A DataFrame is counted in its session, although Arrow could fetch all of its rows."""
+    from juncture.private.sources.spark import Spark  # noqa: PLC0415
+
+    frame = spark.createDataFrame([(1,), (3,), (3,)], "x INT")
+    source = read_table(frame, Schema({"x": Integer(low=0, high=3)}))
+    assert isinstance(source, Spark)
+    assert source.exact_counts([("x",)])[0].values.tolist() == [0, 1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (7, "a pandas, Polars or Arrow table, .*; got int\\.$"),
+        ({"x": [1]}, "got dict. Give `pyarrow.table"),
+        (np.zeros((2, 2)), "got numpy.ndarray"),
+        (pl.LazyFrame({"x": [1]}), "LazyFrame. Give `table.collect"),
+        (pl.Series("x", [1]), "`table` must be one that Arrow can hold; got Series"),
+        (pd.DataFrame({"x": [1, "secret"]}), "got DataFrame .*values of one type"),
+    ],
+)
+def test_other_things_are_no_tables(table: Any, words: str) -> None:
+    """The error says what is read, what came instead, and nothing of the values."""
+    with pytest.raises(InvalidInput, match=words) as caught:
+        read_table(table, Schema({"x": Integer(low=0, high=5)}))
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_other_things_are_no_schemas() -> None:
+    """A mapping of columns is not taken for a schema."""
+    with pytest.raises(InvalidInput, match="`schema` must be a Schema or the path .*; got dict"):
+        read_table(arrow(), COLUMNS)  # type: ignore[arg-type]
 
 
 def test_bad_tables_are_refused(tmp_path: Path) -> None:
@@ -332,6 +388,7 @@ def test_a_draft_stays_a_draft() -> None:
     source = DuckDB(pa.table({"a": [1]}), schema)
     assert not source.is_public
     assert not source.exact_codes().is_public
+    assert source.exact_codes().schema is schema
 
 
 def test_threads_may_share_a_source() -> None:
@@ -398,3 +455,6 @@ def test_bad_codes_are_refused() -> None:
     for columns, words in cases:
         with pytest.raises(InvalidInput, match=words):
             CodedTable(domain, columns)
+    schema = Schema({"a": Integer(low=0, high=2)})
+    with pytest.raises(InvalidInput, match="`schema` must have the domain's attributes"):
+        CodedTable(domain, {"a": [0], "b": [0]}, schema)

@@ -28,11 +28,13 @@ from juncture.private import noise
 from juncture.private.curator import Curator
 from juncture.private.simulated import SimulatedCurator
 from juncture.private.sources.source import CodedTable
+from juncture.tables.columns import Integer
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.noise import Noise
 from juncture.tables.queries import blocks as block
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
+from juncture.tables.schema import Schema
 
 DOMAIN = Domain({"a": 3, "b": 2})
 ADD, REPLACE = Neighbours.ADD_OR_REMOVE, Neighbours.REPLACE
@@ -138,10 +140,11 @@ def test_nothing_comes_without_paying(tmp_path: Path) -> None:
 def test_a_draft_schema_is_refused(tmp_path: Path) -> None:
     """Domains read off private data are not public until a person says so."""
     ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0), ADD)
-    source = table()
-    source.is_public = False
-    with pytest.raises(NotPublic, match="confirmed_public = true"):
-        Curator(source, ledger)
+    schema = Schema({"a": Integer(low=0, high=2)}, drafted=True)
+    with pytest.raises(NotPublic, match="`source.schema` must be .*confirmed_public = true"):
+        Curator(CodedTable(schema.domain, {"a": [0, 2]}, schema), ledger)
+    confirmed = Schema(schema.columns, drafted=True, confirmed=True)
+    Curator(CodedTable(schema.domain, {"a": [0, 2]}, confirmed), ledger)
 
 
 def test_bad_requests_are_refused_before_they_cost(ledger: Ledger) -> None:

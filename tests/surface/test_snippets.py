@@ -32,6 +32,7 @@ PAGES = {
     "docs/how-to/release-a-table.md": ["The ledger can pay", "error: `cost` must leave", "people"],
     "docs/how-to/join-noisy-tables.md": ["does not fit its own noise", "wrote joined.jct"],
     "docs/how-to/build-a-mechanism.md": ["spent 1.0", "exponential mechanism"],
+    "docs/how-to/add-a-column-kind.md": ["diagnosis", "(outside)"],
     "docs/how-to/count-in-duckdb.md": ["people", "spent 0.5"],
     "docs/how-to/count-on-spark.md": ["spent 0.5"],
     "docs/how-it-works.md": ["closest possible", "none is below"],

@@ -15,9 +15,10 @@ from juncture.model.model import Model
 from juncture.publish.records import write_records
 from juncture.publish.release import Release
 from juncture.tables.codebook import Codebook, Coding
+from juncture.tables.columns import Boolean, Categorical, Date, Integer, Number, Outside
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
-from juncture.tables.schema import Boolean, Categorical, Date, Integer, Number, Outside, Schema
+from juncture.tables.schema import Schema
 
 SCHEMA = Schema(
     {

@@ -14,9 +14,10 @@ import pytest
 from juncture.errors import InvalidInput, UnreadableFile
 from juncture.publish.noisy_tables import ReadOptions, read_domain, read_measurements
 from juncture.tables.codebook import Codebook
+from juncture.tables.columns import Boolean, Categorical, Integer, Number, Outside
 from juncture.tables.domain import Domain
 from juncture.tables.noise import Noise
-from juncture.tables.schema import Boolean, Categorical, Integer, Number, Outside, Schema
+from juncture.tables.schema import Schema
 
 SCHEMA = Schema(
     {

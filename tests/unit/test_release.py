@@ -42,8 +42,9 @@ from juncture import (
     load,
 )
 from juncture.errors import NotPublic
+from juncture.tables.columns import Categorical, Integer
 from juncture.tables.queries.products import Query
-from juncture.tables.schema import Categorical, Integer, Schema
+from juncture.tables.schema import Schema
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2})
 QUERIES: list[tuple[tuple[str, ...], Query]] = [

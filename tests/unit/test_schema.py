@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from juncture.errors import InvalidInput, UnreadableFile
+from juncture.errors import InvalidInput, NotPublic, UnreadableFile
 from juncture.private.draft import exact_draft
 from juncture.private.sources.duck import DuckDB
 from juncture.tables.codebook import OUTSIDE
-from juncture.tables.schema import (
+from juncture.tables.columns import (
     Boolean,
     Categorical,
     Column,
@@ -25,8 +25,8 @@ from juncture.tables.schema import (
     Number,
     Outside,
     Period,
-    Schema,
 )
+from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import parse_schema, read_schema, schema_toml
 
 LOW, HIGH = dt.date(2020, 2, 10), dt.date(2021, 3, 5)
@@ -125,6 +125,14 @@ GOOD = {"format": "juncture schema", "version": 1}
         ({**GOOD, "columns": {"x": {"kind": "boolean", "outside": "maybe"}}}, "must be one of"),
         ({**GOOD, "columns": {"x": {"kind": "date", "low": "2020"}}}, "without quotes"),
         (
+            {**GOOD, "columns": {"x": {"kind": "date", "low": LOW, "high": HIGH, "period": "era"}}},
+            "`period` must be one of day, week, month, quarter, year; got 'era'",
+        ),
+        (
+            {**GOOD, "columns": {"x": {"kind": "number", "low": 0}}},
+            "Column 'x': must have the entries 'high' and 'bins'",
+        ),
+        (
             {**GOOD, "columns": {"x": {"kind": "date", "low": HIGH, "high": LOW}}},
             "must not be after",
         ),
@@ -146,7 +154,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
         read_schema(tmp_path / "nothing.toml")
     bad = tmp_path / "bad.toml"
     bad.write_text("[columns\n")
-    with pytest.raises(UnreadableFile, match="proper TOML"):
+    with pytest.raises(UnreadableFile, match=r"proper TOML; got .*bad.toml: .*line 1.* Fix that"):
         read_schema(bad)
 
 
@@ -198,6 +206,17 @@ def test_a_draft_leaves_out_what_it_cannot_describe() -> None:
     relation: Any = duckdb.sql(sql)
     draft = exact_draft(relation)
     assert list(draft.columns) == ["level"]
+
+
+def test_a_draft_is_refused_by_the_name_that_it_was_given(tmp_path: Path) -> None:
+    """The error names the argument and the file; what is public or confirmed passes."""
+    draft = Schema(SCHEMA.columns, drafted=True)
+    with pytest.raises(NotPublic, match="^`schema` must be public knowledge; got a draft made"):
+        draft.refuse_draft("schema")
+    with pytest.raises(NotPublic, match="^`--schema` must be .*; got .*x.toml, a draft made"):
+        draft.refuse_draft("--schema", tmp_path / "x.toml")
+    SCHEMA.refuse_draft("schema")
+    Schema(SCHEMA.columns, drafted=True, confirmed=True).refuse_draft("schema")
 
 
 def test_a_schema_needs_columns() -> None:

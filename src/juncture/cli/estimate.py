@@ -10,7 +10,6 @@ import typer
 from juncture.cli.bars import show_progress
 from juncture.cli.console import UsageError, note, refuse_existing, require_file, say, say_json
 from juncture.cli.options import Force, Json
-from juncture.errors import NotPublic
 
 if TYPE_CHECKING:
     from juncture.fit.estimation import Estimate
@@ -119,11 +118,7 @@ def _make_options(
         return None, ReadOptions(*read_domain(domain), stddev, noise)
     assert schema is not None
     known = read_schema(schema)
-    if not known.is_public:
-        raise NotPublic(
-            f"`--schema` must be public knowledge; got {schema}, a draft made from data. Go "
-            "through it, then set confirmed_public = true in it."
-        )
+    known.refuse_draft("--schema", schema)
     return known, ReadOptions(known.domain, known.codebook.bind(known.domain), stddev, noise)
 
 

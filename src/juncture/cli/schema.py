@@ -11,7 +11,8 @@ from juncture.cli.console import format_table, note, refuse_existing, require_fi
 from juncture.cli.options import DataFile, Force, Json
 
 if TYPE_CHECKING:
-    from juncture.tables.schema import Column, Schema
+    from juncture.tables.columns import Column
+    from juncture.tables.schema import Schema
 
 app = typer.Typer(
     help="Write and check what the columns of a table may hold.",
@@ -91,8 +92,7 @@ def _row(name: str, column: Column) -> tuple[str, str, str, str, str, int]:
     shown = values if len(values) <= 40 else f"{values[:37]}..."
     missing = "a code" if column.missing else "an error"
     outside = {"code": "a code", "error": "an error", "nearest": "the nearest"}[column.outside]
-    kind = type(column).__name__.lower()
-    return name, kind, shown, missing, outside, column.coding.size
+    return name, column.kind, shown, missing, outside, column.coding.size
 
 
 def _verdict(schema: Schema) -> str:

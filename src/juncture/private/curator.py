@@ -75,10 +75,7 @@ class Curator:
 
     def __init__(self, source: Source, ledger: Ledger) -> None:
         if not source.is_public:
-            raise NotPublic(
-                "`source` must have a schema whose domains are public knowledge; got a draft made "
-                "from the data. Go through it, then set confirmed_public = true in its file."
-            )
+            raise NotPublic.of_draft("source.schema")
         self._source, self._ledger = source, ledger
         self._sampler: Sampler = ExactSampler()
         self._events: list[Entry] = []
@@ -91,8 +88,7 @@ class Curator:
     @property
     def schema(self) -> Schema | None:
         """What the columns hold, where the source has a schema: public."""
-        schema: Schema | None = getattr(self._source, "schema", None)
-        return schema
+        return self._source.schema
 
     @property
     def ledger(self) -> Ledger:

@@ -5,8 +5,8 @@ What it says (the categories, the bounds) is private until a person has replaced
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,9 @@ import duckdb
 from juncture.errors import InvalidInput, UnreadableFile
 from juncture.private.sources.duck import exact_relation, redact_error
 from juncture.private.sources.encoding import DuckDialect
-from juncture.tables.schema import (
-    Boolean,
-    Categorical,
-    Column,
-    Date,
-    Integer,
-    Number,
-    Outside,
-    Period,
-    Schema,
-)
+from juncture.tables.columns import Column, ColumnSummary, RawType, column_kinds
+from juncture.tables.schema import Schema
 
-_MAX_CATEGORIES = 200
-_BINS = 32
 _quote = DuckDialect().quote_name
 
 
@@ -49,10 +38,9 @@ def find_omitted_columns(table: str | Path | duckdb.DuckDBPyRelation, schema: Sc
 def _draft_schema(relation: duckdb.DuckDBPyRelation) -> Schema:
     columns = {}
     for name, kind in zip(relation.columns, map(str, relation.dtypes), strict=True):
-        with suppress(InvalidInput):  # what cannot be described is left out
-            column = _draft_column(relation, name, kind)
-            if column is not None:
-                columns[name] = column
+        column = _draft_column(relation, name, kind)
+        if column is not None:  # what cannot be described is left out
+            columns[name] = column
     if not columns:
         raise InvalidInput(
             "`table` must have a column that can be described; got none. Write the schema by hand."
@@ -60,58 +48,62 @@ def _draft_schema(relation: duckdb.DuckDBPyRelation) -> Schema:
     return Schema(columns, drafted=True)
 
 
-def _draft_column(  # noqa: PLR0911
-    relation: duckdb.DuckDBPyRelation, name: str, kind: str
-) -> Column | None:
-    quoted = _quote(name)
-    low, high, distinct, absent = _fetch_row(
+def _draft_column(relation: duckdb.DuckDBPyRelation, name: str, kind: str) -> Column | None:
+    """What the first kind proposes that suits the column; those registered last are asked first."""
+    summary = _summarize(relation, _quote(name), kind)
+    if summary is None:
+        return None
+    for column_kind in reversed(list(column_kinds().values())):
+        with suppress(InvalidInput):  # such as whole numbers that are too large
+            draft = column_kind.draft(summary)
+            if draft is not None:
+                return draft
+    return None
+
+
+def _summarize(relation: duckdb.DuckDBPyRelation, quoted: str, kind: str) -> ColumnSummary | None:
+    low, high, n_distinct, n_absent = _fetch_row(
         relation,
         f"SELECT min({quoted}), max({quoted}), approx_count_distinct({quoted}), "
         f"count(*) - count({quoted}) FROM juncture_table",
     )
-    missing = bool(absent)
-    if low is None:
+    typed = None if low is None else _type_bounds(kind, low, high)
+    if typed is None:
         return None
+    list_values = partial(_list_values, relation, quoted, int(n_distinct))
+    return ColumnSummary(*typed, bool(n_absent), list_values)
+
+
+def _type_bounds(kind: str, low: Any, high: Any) -> tuple[RawType, Any, Any] | None:  # noqa: ANN401
+    """The type of a column and its bounds as plain Python values; None where there is none."""
     if kind == "BOOLEAN":
-        return Boolean(missing=missing)
+        return RawType.BOOLEAN, low, high
     if isinstance(low, int):
-        width = max(1, math.ceil((high - low + 1) / _MAX_CATEGORIES))
-        return Integer(low=low, high=high, width=width, missing=missing, outside=Outside.NEAREST)
-    if kind in ("DATE", "TIMESTAMP") or kind.startswith("TIMESTAMP"):
+        return RawType.INTEGER, low, high
+    if kind == "DATE" or kind.startswith("TIMESTAMP"):
         first, last = (day.date() if hasattr(day, "date") else day for day in (low, high))
-        return Date(low=first, high=last, period=Period.MONTH, missing=missing)
+        return RawType.DATE, first, last
     if kind == "VARCHAR" or kind.startswith("ENUM"):
-        return _draft_categories(relation, quoted, int(distinct), missing)
+        return RawType.TEXT, str(low), str(high)
     try:
-        return _draft_bins(float(low), float(high), missing)
+        return RawType.NUMBER, float(low), float(high)
     except (TypeError, ValueError):
         return None
 
 
-def _draft_categories(
-    relation: duckdb.DuckDBPyRelation, quoted: str, distinct: int, missing: bool
-) -> Column | None:
-    if distinct > 2 * _MAX_CATEGORIES:
+def _list_values(
+    relation: duckdb.DuckDBPyRelation, quoted: str, n_distinct: int, max_values: int
+) -> tuple[str, ...] | None:
+    """All distinct values as texts, or None where they are more; `n_distinct` is a rough count."""
+    if n_distinct > 2 * max_values:
         return None
     answer: Any = relation.query(
         "juncture_table",
         f"SELECT DISTINCT CAST({quoted} AS VARCHAR) AS value FROM juncture_table "
-        f"WHERE {quoted} IS NOT NULL ORDER BY value LIMIT {_MAX_CATEGORIES + 1}",
+        f"WHERE {quoted} IS NOT NULL ORDER BY value LIMIT {max_values + 1}",
     )
     values = tuple(row[0] for row in answer.fetchall())
-    if not 0 < len(values) <= _MAX_CATEGORIES:
-        return None
-    return Categorical(values=values, missing=missing, outside=Outside.CODE)
-
-
-def _draft_bins(low: float, high: float, missing: bool) -> Column | None:
-    """Bins between round numbers, so that the bounds are not those of single records."""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return None
-    step = 10.0 ** math.floor(math.log10(max(high - low, abs(high), 1e-12)))
-    first, last = math.floor(low / step) * step, math.ceil(high / step) * step
-    last = last if last > first else first + step
-    return Number.evenly(first, last, _BINS, missing=missing, outside=Outside.NEAREST)
+    return values if len(values) <= max_values else None
 
 
 def _fetch_row(relation: duckdb.DuckDBPyRelation, sql: str) -> tuple[Any, ...]:

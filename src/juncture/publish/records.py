@@ -16,7 +16,6 @@ from juncture.errors import InvalidInput
 from juncture.model.sampling import Random, Records, check_count
 from juncture.publish.release import Release
 from juncture.tables.codebook import Codebook, Value
-from juncture.tables.schema import Boolean, Categorical, Column, Date, Integer
 
 _WRITERS = {".csv": csv.CSVWriter, ".parquet": parquet.ParquetWriter}
 _CHUNK = 100_000
@@ -96,7 +95,7 @@ def _decode_labels(release: Release, codes: Records) -> dict[str, list[Any]]:
 
 def _arrow_types(release: Release) -> list[tuple[str, pa.DataType]]:
     if release.schema is not None:
-        return [(name, _arrow_type(column)) for name, column in release.schema.columns.items()]
+        return [(name, column.arrow_type) for name, column in release.schema.columns.items()]
     book = release.model.codebook or Codebook.plain(release.model.domain)
     return [(name, _label_type(book[name].labels)) for name in release.model.domain]
 
@@ -106,17 +105,3 @@ def _label_type(labels: Sequence[Value]) -> pa.DataType:
     kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     types = {type(label) for label in labels} - {type(None)}
     return kinds.get(types.pop(), pa.string()) if len(types) == 1 else pa.string()
-
-
-def _arrow_type(column: Column) -> pa.DataType:
-    match column:
-        case Categorical():
-            return pa.int64() if isinstance(column.values[0], int) else pa.string()
-        case Boolean():
-            return pa.bool_()
-        case Integer():
-            return pa.int64()
-        case Date():
-            return pa.date32()
-        case _:
-            return pa.float64()

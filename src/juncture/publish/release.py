@@ -18,7 +18,6 @@ from juncture.errors import (
     ImpossibleModel,
     InvalidInput,
     JunctureError,
-    NotPublic,
     UnreadableFile,
 )
 from juncture.fit.summary import FitSummary
@@ -70,11 +69,8 @@ class Release:
     """What else is known, by name: plain numbers, texts and lists. Nothing is read from it."""
 
     def __post_init__(self) -> None:
-        if self.schema is not None and not self.schema.is_public:
-            raise NotPublic(
-                "`schema` must be public knowledge; got a draft made from the data. Go through it, "
-                "then set confirmed_public = true in its file."
-            )
+        if self.schema is not None:
+            self.schema.refuse_draft("schema")
         if self.schema is not None and self.schema.domain != self.model.domain:
             raise InvalidInput(
                 "`schema` must have the model's attributes and sizes; got others. Give the schema "

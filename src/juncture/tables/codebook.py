@@ -43,7 +43,7 @@ class Coding:
     one, written as a pair; for a missing value, as None; or for all values outside the domain.
     No comparison is true of the last two.
 
-    >>> Coding.of_bins([0, 18, 65, 120]).below(40).round(2)
+    >>> Coding.of_bins([0, 18, 65, 120]).share_below(40).round(2)
     array([1.  , 0.47, 0.  ])
     """
 

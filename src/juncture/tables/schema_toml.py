@@ -6,26 +6,14 @@ import datetime as dt
 import json
 import re
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from juncture.errors import InvalidInput, UnreadableFile
-from juncture.tables.schema import (
-    Boolean,
-    Categorical,
-    Column,
-    Date,
-    Integer,
-    Number,
-    Outside,
-    Period,
-    Schema,
-    parse_outside,
-)
+from juncture.tables.columns import Column, Outside, column_kinds
+from juncture.tables.columns.base import TomlTable, parse_outside
+from juncture.tables.schema import Schema
 
 FORMAT, VERSION = "juncture schema", 1
-TomlTable = dict[str, Any]
 
 _DRAFT_NOTE = """\
 # This draft was made by looking at private data. What stands in it (the categories, the bounds)
@@ -45,7 +33,7 @@ def read_schema(path: str | Path) -> Schema:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UnreadableFile(
-            f"`path` must be proper TOML; got {source}: {error}. Mend that place."
+            f"`path` must be proper TOML; got {source}: {error}. Fix that line."
         ) from None
     return parse_schema(content)
 
@@ -72,7 +60,7 @@ def parse_schema(content: TomlTable) -> Schema:
 def _read_flag(table: TomlTable, name: str) -> bool:
     value = table.get(name, False) if isinstance(table, dict) else None
     if not isinstance(value, bool):
-        raise InvalidInput(f"`{name}` must be true or false; got {value!r}. Write it so.")
+        raise InvalidInput(f"`{name}` must be true or false; got {value!r}.")
     return value
 
 
@@ -81,51 +69,22 @@ def _read_column(name: str, table: TomlTable) -> Column:
         if not isinstance(table, dict):
             raise InvalidInput(f"`columns` must be tables; got {table!r}. Write [columns.{name}].")
         kind, entries = table.get("kind"), {k: v for k, v in table.items() if k != "kind"}
-        if kind not in _READERS:
+        kinds = column_kinds()
+        if not isinstance(kind, str) or kind not in kinds:
             raise InvalidInput(
-                f"`kind` must be one of {', '.join(_READERS)}; got {kind!r}. Choose one."
+                f"`kind` must be one of {', '.join(kinds)}; got {kind!r}. A kind of your own must "
+                "be registered before a schema that uses it is read."
             )
         if "outside" in entries:
             entries["outside"] = parse_outside(entries["outside"])
-        return _READERS[kind](entries)
+        return kinds[kind].from_toml(entries)
     except TypeError as error:
-        message = str(error).split("__init__() ")[-1]
+        message = re.sub(r"^[\w.]+\(\) (?=got|missing)", "", str(error))
         message = message.replace("got an unexpected keyword argument", "has no use for the entry")
         message = re.sub(r"missing \d+ required .* arguments?:", "must have the entries", message)
         raise InvalidInput(f"Column {name!r}: {message}. Check the names of its entries.") from None
     except (InvalidInput, ValueError) as error:
         raise InvalidInput(f"Column {name!r}: {error}") from None
-
-
-def _read_categorical(entries: TomlTable) -> Column:
-    values = entries.pop("values", ())
-    return Categorical(values=tuple(values) if isinstance(values, list) else values, **entries)
-
-
-def _read_number(entries: TomlTable) -> Column:
-    if "edges" in entries:
-        edges = tuple(float(edge) for edge in entries.pop("edges"))
-        return Number(edges=edges, **entries)
-    return Number.evenly(**entries)
-
-
-def _read_date(entries: TomlTable) -> Column:
-    for end in ("low", "high"):
-        if not isinstance(entries.get(end), dt.date):
-            raise InvalidInput(
-                f"`{end}` must be a date such as 2024-01-31, without quotes; got "
-                f"{entries.get(end)!r}. Write it so."
-            )
-    return Date(**{**entries, "period": Period(entries.get("period", Period.MONTH))})
-
-
-_READERS: dict[str, Callable[[TomlTable], Column]] = {
-    "categorical": _read_categorical,
-    "boolean": lambda entries: Boolean(**entries),
-    "integer": lambda entries: Integer(**entries),
-    "number": _read_number,
-    "date": _read_date,
-}
 
 
 def schema_toml(schema: Schema) -> str:
@@ -142,33 +101,24 @@ def schema_toml(schema: Schema) -> str:
 
 
 def _entries(column: Column) -> TomlTable:
-    entries: TomlTable
-    match column:
-        case Categorical():
-            entries = {"kind": "categorical", "values": list(column.values)}
-        case Boolean():
-            entries = {"kind": "boolean"}
-        case Integer():
-            entries = {"kind": "integer", "low": column.low, "high": column.high}
-            entries |= {"width": column.width} if column.width > 1 else {}
-        case Number():
-            entries = {"kind": "number", "edges": list(column.edges)}
-        case Date():
-            entries = {"kind": "date", "low": column.low, "high": column.high}
-            entries["period"] = str(column.period)
-        case _:
-            raise InvalidInput(
-                f"`column` must be of a kind that TOML knows; got {column!r}. Use one of the five."
-            )
+    entries = {"kind": column.kind, **column.to_toml()}
     entries |= {"missing": True} if column.missing else {}
-    entries |= {"outside": str(column.outside)} if column.outside is not Outside.ERROR else {}
+    entries |= {"outside": column.outside} if column.outside is not Outside.ERROR else {}
     return entries
 
 
 def _format_value(value: object) -> str:
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, float):
-        return repr(value)
-    # TOML's texts, whole numbers, booleans and lists are written as JSON's are.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    match value:
+        case dt.date():
+            return value.isoformat()
+        case list():
+            return f"[{', '.join(map(_format_value, value))}]"
+        case float():
+            return repr(value)
+        case str() | int():  # TOML's texts, whole numbers and booleans are written as JSON's are
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case _:
+            raise InvalidInput(
+                "`to_toml` must give texts, numbers, booleans, dates or lists of them; got "
+                f"{value!r}."
+            )

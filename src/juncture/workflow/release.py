@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from juncture._util.watch import Watch, ignore_progress
-from juncture.errors import InvalidInput, NotPublic
+from juncture.errors import InvalidInput
 from juncture.mechanisms.mechanism import Mechanism, Run
 from juncture.mechanisms.registry import prepare
 from juncture.privacy.accounting import Neighbours
@@ -57,7 +57,7 @@ def release(
         made.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex")
     """
     known = schema if isinstance(schema, Schema) else read_schema(schema)
-    refuse_draft(known)
+    known.refuse_draft("schema")
     protected = resolve_neighbours(Path(ledger), neighbours)
     wanted = _make_workload(known, workload)
     run, source = _prepare(table, known, budget, wanted, mechanism, protected)
@@ -68,15 +68,6 @@ def release(
         if path is not None:
             made.save(path)
     return made
-
-
-def refuse_draft(schema: Schema) -> None:
-    """Nothing is released under a schema that was drafted from private data."""
-    if not schema.is_public:
-        raise NotPublic(
-            "`schema` must be public knowledge; got a draft made from the data. Go through it, "
-            "then set confirmed_public = true in it."
-        )
 
 
 def resolve_neighbours(ledger: Path, neighbours: Neighbours | None) -> Neighbours:

@@ -106,7 +106,7 @@ class DuckDB:
         )
         result = self._exact_answers(f"SELECT {listed} FROM {self._name}")
         columns = {name: result[f"c{place}"] for place, name in enumerate(self.domain)}
-        return CodedTable(self.domain, columns, is_public=self.is_public)
+        return CodedTable(self.domain, columns, self.schema)
 
     def _encode(self, relation: duckdb.DuckDBPyRelation) -> None:
         """Make the temporary table; codes are shifted so that errors fit unsigned types too."""
@@ -220,7 +220,14 @@ def _to_arrow(table: ArrowTable) -> pa.Table:
             f"`table` must be a file, a DuckDB relation or an Arrow table; got "
             f"{type(table).__name__}. pandas, polars and pyarrow tables are such."
         )
-    return pa.table(table)
+    try:
+        return pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        # What Arrow says quotes values of the table.
+        raise InvalidInput(
+            f"`table` must be one that Arrow can hold; got {type(table).__name__} with something "
+            f"else ({type(error).__name__}). Give every column values of one type."
+        ) from None
 
 
 def _is_hidden(path: Path) -> bool:

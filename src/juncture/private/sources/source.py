@@ -15,6 +15,7 @@ from juncture.engine.compiled.loader import pointer, routine
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
+from juncture.tables.schema import Schema
 
 # Attributes of up to so many values are kept in bytes.
 _BYTE = 256
@@ -28,6 +29,10 @@ class Source(Protocol):
     @property
     def domain(self) -> Domain:
         """The attributes with their sizes: public."""
+
+    @property
+    def schema(self) -> Schema | None:
+        """What the codes stand for, where somebody has said it: it goes into releases."""
 
     @property
     def is_public(self) -> bool:
@@ -51,12 +56,21 @@ class _CliqueLayout(NamedTuple):
 
 
 class CodedTable:
-    """Codes in memory, a column for each attribute, over a domain that is public knowledge."""
+    """Codes in memory: a flat array of integers for each attribute.
+
+    `schema` says what the codes stand for. Without one they stand for themselves, and the domain is
+    taken as public knowledge.
+    """
 
     def __init__(
-        self, domain: Domain, columns: Mapping[str, ArrayLike], *, is_public: bool = True
+        self, domain: Domain, columns: Mapping[str, ArrayLike], schema: Schema | None = None
     ) -> None:
-        self.domain, self.is_public = domain, is_public
+        if schema is not None and schema.domain != domain:
+            raise InvalidInput(
+                f"`schema` must have the domain's attributes and sizes; got {schema.domain} for "
+                f"{domain}."
+            )
+        self.domain, self.schema = domain, schema
         valid = [_validate_column(name, columns, size) for name, size in domain.items()]
         lengths = {len(column) for column in valid}
         if len(lengths) > 1:
@@ -70,6 +84,11 @@ class CodedTable:
         self._codes = np.empty((len(valid), self.exact_n_records), dtype=kind)
         for row, column in zip(self._codes, valid, strict=True):
             row[:] = column
+
+    @property
+    def is_public(self) -> bool:
+        """See `Source.is_public`."""
+        return self.schema is None or self.schema.is_public
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""

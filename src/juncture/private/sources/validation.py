@@ -34,5 +34,5 @@ def refuse_errors(domain: Domain, errors: Mapping[str, tuple[int, int]]) -> None
             if n_rows:
                 raise InvalidInput(
                     f"`table` must agree with the schema; got {n_rows:,} rows of {name!r} that are "
-                    f"{what}. Mend the schema, or set {hint} for the column."
+                    f"{what}. Correct the schema, or set {hint} for the column."
                 )

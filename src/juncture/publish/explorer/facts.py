@@ -15,8 +15,8 @@ from juncture.publish.explorer import limits
 from juncture.publish.explorer.question import format_literal, quote_identifier
 from juncture.publish.release import Release
 from juncture.tables.codebook import Codebook, Coding, Meaning, Special
+from juncture.tables.columns import Column, Display, display_of
 from juncture.tables.layout import Vector
-from juncture.tables.schema import Date
 
 Facts = dict[str, Any]
 _SPARKS = 28
@@ -31,14 +31,13 @@ def collect_facts(release: Release, name: str) -> Facts:
     model = release.model
     book = model.codebook or Codebook.plain(model.domain)
     columns = release.schema.columns if release.schema else {}
-    dated = {each for each, column in columns.items() if isinstance(column, Date)}
     return {
         "name": name,
         "total": model.total,
         "guarantee": describe_guarantee(release),
         "certificate": describe_fit(release.fit),
         "attributes": [
-            _describe_attribute(model, book, each, each in dated) for each in model.domain
+            _describe_attribute(model, book, each, columns.get(each)) for each in model.domain
         ],
         "pairs": _strongest_pairs(model),
         "limits": {"records": limits.MAX_RECORDS, "cells": limits.MAX_CELLS},
@@ -75,7 +74,7 @@ def describe_fit(fit: FitSummary | None) -> Facts | None:
     }
 
 
-def _describe_attribute(model: Model, book: Codebook, name: str, dated: bool) -> Facts:
+def _describe_attribute(model: Model, book: Codebook, name: str, column: Column | None) -> Facts:
     coding, size = book[name], model.domain[name]
     measured = name not in model.plan.free_attributes
     description: Facts = {
@@ -87,23 +86,14 @@ def _describe_attribute(model: Model, book: Codebook, name: str, dated: bool) ->
     if size > limits.MAX_VALUES:
         return {**description, "kind": "many", "values": [], "sparks": []}
     counts = np.asarray(model.project((name,)).values)
-    kind = "dates" if dated else _display_kind(coding, plain=name not in book.codings)
+    kind = "codes" if name not in book.codings else _display(coding, column)
     values = [_describe_value(meaning) for meaning in coding.meanings]
     return {**description, "kind": kind, "values": values, "sparks": _sparkline(counts)}
 
 
-def _display_kind(coding: Coding, *, plain: bool) -> str:
-    """How an attribute is drawn and asked about."""
-    kinds = {type(m) for m in coding.meanings if m is not None and not isinstance(m, Special)}
-    if plain:
-        return "codes"
-    if kinds == {tuple}:
-        ordered = all(a < b for a, b in pairwise(m for m in coding.meanings if type(m) is tuple))
-        return "intervals" if ordered else "texts"
-    if kinds and kinds <= {int, float}:
-        numbers = [m for m in coding.meanings if isinstance(m, int | float)]
-        return "numbers" if numbers == sorted(numbers) else "texts"
-    return "texts"
+def _display(coding: Coding, column: Column | None) -> Display:
+    """As the column's kind says, unless the codebook gives the codes other meanings."""
+    return column.display if column and column.coding == coding else display_of(coding)
 
 
 def _describe_value(meaning: Meaning) -> Facts:

@@ -13,15 +13,8 @@ from pyarrow import csv, parquet
 from juncture.model.sampling import Codes, draw_key
 from juncture.publish.explorer.answers import Answers
 from juncture.tables.codebook import Value
-from juncture.tables.schema import Boolean, Categorical, Column, Date, Integer, Number
 
 _CHUNK = 20_000
-_ARROW_TYPES: Mapping[type[Column], pa.DataType] = {
-    Boolean: pa.bool_(),
-    Integer: pa.int64(),
-    Number: pa.float64(),
-    Date: pa.date32(),
-}
 FORMATS: Mapping[str, Callable[[Any, pa.Schema], Any]] = {
     "csv": csv.CSVWriter,
     "parquet": parquet.ParquetWriter,
@@ -45,14 +38,8 @@ def stream(answers: Answers, n: int, file_format: str, seed: int | None) -> Iter
 def _arrow_types(answers: Answers) -> list[tuple[str, pa.DataType]]:
     schema = answers.release.schema
     if schema is not None:
-        return [(name, _arrow_type(column)) for name, column in schema.columns.items()]
+        return [(name, column.arrow_type) for name, column in schema.columns.items()]
     return [(name, _label_type(answers.codebook[name].labels)) for name in answers.domain]
-
-
-def _arrow_type(column: Column) -> pa.DataType:
-    if isinstance(column, Categorical):
-        return _label_type(column.values)
-    return _ARROW_TYPES[type(column)]
 
 
 def _label_type(labels: Sequence[Value]) -> pa.DataType:

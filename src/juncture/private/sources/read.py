@@ -1,0 +1,82 @@
+"""One way in for every kind of table: a file, a table in memory, a table of an engine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
+
+import duckdb
+
+from juncture.errors import InvalidInput
+from juncture.private.sources.duck import ArrowTable, DuckDB
+from juncture.private.sources.source import Source
+from juncture.tables.schema import Schema
+from juncture.tables.schema_toml import read_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame as SparkFrame
+
+
+def read_table(
+    table: str | Path | ArrowTable | duckdb.DuckDBPyRelation | SparkFrame,
+    schema: Schema | str | Path,
+    *,
+    memory_limit: str = "1GB",
+) -> Source:
+    """A private table as a source, which a curator counts in.
+
+    Every value is checked against the schema; only counts leave the engine.
+
+    - `table`: a CSV or Parquet file, or a folder of such files; a pandas, Polars or Arrow table; a
+      DuckDB relation; or a Spark DataFrame, which stays in its session.
+    - `schema`: what the columns may hold, or the path of its TOML file. Columns of the table that
+      it does not name are not read.
+    - `memory_limit`: what DuckDB may use before it spills to disk. A relation's connection and a
+      Spark session have limits of their own.
+
+    >>> import pyarrow as pa
+    >>> from juncture.tables.columns import Integer
+    >>> source = read_table(pa.table({"age": [20, 31]}), Schema({"age": Integer(low=0, high=99)}))
+    >>> source.domain
+    Domain({'age': 100})
+    """
+    known = _load_schema(schema)
+    if _is_spark_frame(table):  # before Arrow, which would bring all rows to this machine
+        from juncture.private.sources.spark import Spark  # noqa: PLC0415
+
+        return Spark(table, known)
+    in_duckdb = isinstance(table, str | Path | duckdb.DuckDBPyRelation)
+    if not (in_duckdb or hasattr(table, "__arrow_c_stream__")):
+        raise InvalidInput(
+            "`table` must be a CSV or Parquet file or a folder of them, a pandas, Polars or Arrow "
+            f"table, a DuckDB relation or a Spark DataFrame; got {_type_name(table)}.{_hint(table)}"
+        )
+    return DuckDB(table, known, memory_limit=memory_limit)
+
+
+def _load_schema(schema: Schema | str | Path) -> Schema:
+    if isinstance(schema, str | Path):
+        return read_schema(schema)
+    if not isinstance(schema, Schema):
+        raise InvalidInput(
+            f"`schema` must be a Schema or the path of its TOML file; got {_type_name(schema)}."
+        )
+    return schema
+
+
+def _is_spark_frame(table: object) -> TypeGuard[SparkFrame]:
+    """Whether a table is Spark's: if so, somebody has imported pyspark."""
+    spark = sys.modules.get("pyspark.sql")
+    return spark is not None and isinstance(table, spark.DataFrame)
+
+
+def _type_name(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+
+
+def _hint(table: object) -> str:
+    """What to do about objects that are nearly tables."""
+    if hasattr(table, "collect"):
+        return " Give `table.collect()`."
+    return " Give `pyarrow.table(...)` of it." if isinstance(table, dict) else ""

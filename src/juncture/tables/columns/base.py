@@ -1,0 +1,218 @@
+"""What every column kind says about itself, and the list of kinds.
+
+A kind is one class. It says how it is written in TOML, what its codes stand for, how raw values
+become codes, how codes become values again and of which type, how it is drafted from data, and how
+it is shown. Nothing else in the package knows which kinds there are: to add one, write the class
+and register it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture.errors import InvalidInput
+from juncture.tables.codebook import OUTSIDE, Coding, Meaning
+from juncture.tables.columns.display import Display, display_of
+from juncture.tables.columns.sql import Dialect, RawColumn
+from juncture.tables.columns.summary import ColumnSummary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TomlTable = dict[str, Any]
+# Every value has a name and an index in tables; nobody releases counts of more.
+_MAX_VALUES = 1_000_000
+
+
+class Outside(StrEnum):
+    """What a value outside the domain becomes."""
+
+    ERROR = "error"
+    CODE = "code"
+    NEAREST = "nearest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column(ABC):
+    """One column: its regular values, and what becomes of all others.
+
+    A kind of column is a frozen dataclass below this class, with its name in TOML as `kind`, given
+    to `register_column_kind`. It must define `regular`, `to_toml`, `index_sql` and `arrow_type`.
+    The other methods have defaults that suit kinds whose codes stand for one value each.
+    """
+
+    kind: ClassVar[str]
+    """The kind's name in TOML."""
+
+    missing: bool = False
+    """Whether missing values are expected; they get a code of their own, else they are an error."""
+    outside: Outside = Outside.ERROR
+    """What values outside the domain become: an error, a code of their own, or the nearest."""
+
+    def __post_init__(self) -> None:
+        if _KINDS.get(getattr(self, "kind", "")) is not type(self):
+            raise InvalidInput(
+                f"`column` must be of a registered kind; got {type(self).__name__}. Give the "
+                "class to register_column_kind."
+            )
+        if not isinstance(self.missing, bool):
+            raise InvalidInput(
+                f"`missing` must be true or false; got {self.missing!r}. Write it without quotes."
+            )
+        object.__setattr__(self, "outside", parse_outside(self.outside))
+
+    @property
+    @abstractmethod
+    def regular(self) -> tuple[Meaning, ...]:
+        """What the regular codes stand for, in order: values, or intervals as pairs of numbers."""
+
+    @property
+    def n_regular(self) -> int:
+        """The number of regular codes."""
+        return len(self.regular)
+
+    @property
+    def missing_code(self) -> int | None:
+        """The code of missing values, where they have one."""
+        return self.n_regular if self.missing else None
+
+    @property
+    def outside_code(self) -> int | None:
+        """The code of values outside the domain, where they have one."""
+        return self.n_regular + self.missing if self.outside is Outside.CODE else None
+
+    @cached_property
+    def coding(self) -> Coding:
+        """What all codes stand for."""
+        missing = (None,) if self.missing else ()
+        outside = (OUTSIDE,) if self.outside is Outside.CODE else ()
+        return Coding((*self.regular, *missing, *outside))
+
+    @classmethod
+    def from_toml(cls, entries: TomlTable) -> Self:
+        """The column that a table of TOML describes; by default, entries are the class's fields.
+
+        `kind` is not among the entries, and `outside` is already an `Outside`.
+        """
+        return cls(**entries)
+
+    @abstractmethod
+    def to_toml(self) -> TomlTable:
+        """The entries that `from_toml` reads, but for `kind`, `missing` and `outside`."""
+
+    @abstractmethod
+    def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:
+        """SQL for a raw value's regular code, an integer; NULL for missing and outside values.
+
+        With `Outside.NEAREST`, a value outside the domain has the code of the nearest one inside.
+        """
+
+    def missing_sql(self, raw: RawColumn) -> str:
+        """SQL for whether a raw value is missing; asked only where it has no regular code."""
+        return raw.is_null
+
+    @property
+    @abstractmethod
+    def arrow_type(self) -> pa.DataType:
+        """The Arrow type of decoded values. Import pyarrow inside: it takes long to load."""
+
+    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:  # noqa: ARG002
+        """A value for each code: None where it is missing or outside, else one inside its bin."""
+        if any(isinstance(meaning, tuple) for meaning in self.regular):
+            raise NotImplementedError(
+                f"{type(self).__name__} has codes for intervals: its `decode` must draw from them."
+            )
+        labels = np.array([*self.regular, None, None], dtype=object)
+        return list(labels[np.minimum(codes, self.n_regular)])
+
+    @property
+    def display(self) -> Display:
+        """How the explorer shows the values; by default, as what the codes stand for."""
+        return display_of(self.coding)
+
+    @classmethod
+    def draft(cls, summary: ColumnSummary) -> Self | None:  # noqa: ARG003
+        """A first proposal for a column of a private table; None where the kind does not suit it.
+
+        The kind that was registered last is asked first. By default, a kind proposes nothing.
+        """
+        return None
+
+    def _reject_nearest(self) -> None:
+        """For kinds whose values have no order."""
+        if self.outside is Outside.NEAREST:
+            raise InvalidInput(
+                "`outside` must be 'code' or 'error' for values without an order; got 'nearest'. "
+                "Give such values a code of their own."
+            )
+
+    def _mask_special(self, values: NDArray[Any], codes: NDArray[np.int32]) -> list[Any]:
+        """The values of regular codes; None for the others."""
+        pairs = zip(values.tolist(), (codes < self.n_regular).tolist(), strict=True)
+        return [value if regular else None for value, regular in pairs]
+
+
+_KINDS: dict[str, type[Column]] = {}
+_Kind = TypeVar("_Kind", bound=Column)
+
+
+def register_column_kind(column: type[_Kind]) -> type[_Kind]:
+    """Make a column kind known to schemas, also as a decorator above `@dataclass`.
+
+    From then on its `kind` may stand in schema files, and drafts may propose it. A program that
+    reads a schema or a release with the kind must have registered it before. A class may be
+    registered again after it was defined again, as notebooks do.
+    """
+    name, kind = column.__name__, getattr(column, "kind", None)
+    if not isinstance(kind, str) or not kind:
+        raise InvalidInput(f"`kind` must be the name of {name} in TOML; got {kind!r}.")
+    if column.__abstractmethods__:
+        raise InvalidInput(
+            f"`column` must define all that a kind says about itself; got {name} without "
+            f"{', '.join(sorted(column.__abstractmethods__))}."
+        )
+    before = _KINDS.get(kind, column)
+    if _full_name(before) != _full_name(column):
+        raise InvalidInput(
+            f"`kind` must be a name of its own; got {kind!r} for {name}, which is that of "
+            f"{_full_name(before)}."
+        )
+    _KINDS[kind] = column
+    return column
+
+
+def column_kinds() -> Mapping[str, type[Column]]:
+    """All registered kinds by their names in TOML, in the order of registration."""
+    return MappingProxyType(_KINDS)
+
+
+def _full_name(column: type[Column]) -> str:
+    return f"{column.__module__}.{column.__qualname__}"
+
+
+def parse_outside(text: str) -> Outside:
+    """The choice that a text names."""
+    try:
+        return Outside(text)
+    except ValueError:
+        raise InvalidInput(
+            f"`outside` must be one of {', '.join(Outside)}; got {text!r}. Choose one."
+        ) from None
+
+
+def refuse_many_values(n_values: int, entry: str) -> None:
+    """Refuse what would fill the memory with names of values."""
+    if n_values > _MAX_VALUES:
+        raise InvalidInput(
+            f"`{entry}` must make at most {_MAX_VALUES:,} values; got {n_values:,}. Put more of "
+            "them together, or leave the column out."
+        )

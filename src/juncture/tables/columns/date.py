@@ -1,0 +1,177 @@
+"""Columns of dates."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture.errors import InvalidInput
+from juncture.tables.codebook import Meaning
+from juncture.tables.columns.base import Column, Outside, TomlTable
+from juncture.tables.columns.display import Display
+from juncture.tables.columns.sql import Dialect, RawColumn, date_literal
+from juncture.tables.columns.summary import ColumnSummary, RawType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Period(StrEnum):
+    """How finely dates are told apart."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Date(Column):
+    """Dates in a range, told apart by period: days of birth, of admission, of sale.
+
+        [columns.since]
+        kind = "date"
+        low = 2015-01-01
+        high = 2025-12-31
+        period = "year"      # or "day", "week", "quarter"; "month" where nothing is said
+
+    The first period begins with `low`; weeks are counted from it, the others follow the calendar.
+    """
+
+    kind: ClassVar[str] = "date"
+
+    low: dt.date
+    high: dt.date
+    """The last day, which belongs to the range."""
+    period: Period = Period.MONTH
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for day in (self.low, self.high):
+            if type(day) is not dt.date or not 1 < day.year < 9999:
+                raise InvalidInput(
+                    f"`low` and `high` must be dates without a time, of the years 2 to 9998; got "
+                    f"{day!r}. Write them as 2024-01-31."
+                )
+        if not self.low <= self.high:
+            raise InvalidInput(
+                f"`low` must not be after `high`; got {self.low} and {self.high}. Swap them."
+            )
+        if self.period not in tuple(Period):
+            raise InvalidInput(f"`period` must be one of {', '.join(Period)}; got {self.period!r}.")
+        object.__setattr__(self, "period", Period(self.period))
+
+    @cached_property
+    def starts(self) -> tuple[dt.date, ...]:
+        """The first day of every period; the first period begins with `low`."""
+        days, day = [self.low], _next_period(self.low, self.period)
+        while day <= self.high:
+            days.append(day)
+            day = _next_period(day, self.period)
+        return tuple(days)
+
+    @cached_property
+    def regular(self) -> tuple[Meaning, ...]:
+        """The periods: the day, the month and so on, in words."""
+        return tuple(_period_name(day, self.period) for day in self.starts)
+
+    @classmethod
+    def from_toml(cls, entries: TomlTable) -> Self:
+        """From two dates and the name of a period."""
+        for end in ("low", "high"):
+            if not isinstance(entries.get(end), dt.date):
+                raise InvalidInput(
+                    f"`{end}` must be a date such as 2024-01-31, without quotes; got "
+                    f"{entries.get(end)!r}."
+                )
+        return cls(**entries)
+
+    def to_toml(self) -> TomlTable:
+        """The two dates and the period."""
+        return {"low": self.low, "high": self.high, "period": str(self.period)}
+
+    def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:
+        """The index of the date's period."""
+        day = f"TRY_CAST({raw.sql} AS DATE)"
+        low, high = date_literal(self.low), date_literal(self.high)
+        inside = f"{day} >= {low} AND {day} <= {high}"
+        if self.outside is Outside.NEAREST:
+            inside, day = f"{day} IS NOT NULL", f"least(greatest({day}, {low}), {high})"
+        return f"CASE WHEN {inside} THEN CAST({self._period_sql(day, dialect)} AS INTEGER) END"
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Days."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        return pa.date32()
+
+    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
+        """A day of each code's period."""
+        ends = [day.toordinal() for day in (*self.starts, self.high + dt.timedelta(days=1))]
+        indices = np.minimum(codes, self.n_regular - 1)
+        days = rng.integers(np.array(ends)[indices], np.array(ends)[indices + 1])
+        dates = [dt.date.fromordinal(int(day)) for day in days]
+        return [d if code < self.n_regular else None for d, code in zip(dates, codes, strict=True)]
+
+    @property
+    def display(self) -> Display:
+        """Dates, although codes stand for words."""
+        return Display.DATES
+
+    @classmethod
+    def draft(cls, summary: ColumnSummary) -> Self | None:
+        """For dates: the months from the first to the last."""
+        if summary.raw_type is not RawType.DATE:
+            return None
+        return cls(low=summary.low, high=summary.high, missing=summary.has_missing)
+
+    def _period_sql(self, day: str, dialect: Dialect) -> str:
+        start = self.low
+        match self.period:
+            case Period.DAY:
+                return dialect.days_since(start, day)
+            case Period.WEEK:
+                return f"floor({dialect.days_since(start, day)} / 7)"
+            case Period.MONTH:
+                return f"year({day}) * 12 + month({day}) - {start.year * 12 + start.month}"
+            case Period.QUARTER:
+                first = start.year * 4 + (start.month - 1) // 3
+                return f"year({day}) * 4 + quarter({day}) - 1 - {first}"
+            case Period.YEAR:
+                return f"year({day}) - {start.year}"
+
+
+def _next_period(day: dt.date, period: Period) -> dt.date:
+    """The first day of the period after the one that a day lies in."""
+    match period:
+        case Period.DAY:
+            return day + dt.timedelta(days=1)
+        case Period.WEEK:
+            return day + dt.timedelta(days=7)
+        case Period.MONTH:
+            months = day.year * 12 + day.month
+        case Period.QUARTER:
+            months = day.year * 12 + ((day.month - 1) // 3 + 1) * 3
+        case Period.YEAR:
+            months = (day.year + 1) * 12
+    return dt.date(months // 12, months % 12 + 1, 1)
+
+
+def _period_name(day: dt.date, period: Period) -> str:
+    match period:
+        case Period.YEAR:
+            return f"{day.year}"
+        case Period.QUARTER:
+            return f"{day.year}-Q{(day.month - 1) // 3 + 1}"
+        case Period.MONTH:
+            return f"{day.year}-{day.month:02}"
+        case _:
+            return day.isoformat()

@@ -1,0 +1,128 @@
+"""Columns of numbers in bins."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture.errors import InvalidInput
+from juncture.tables.codebook import Coding, Meaning
+from juncture.tables.columns.base import Column, Outside, TomlTable, refuse_many_values
+from juncture.tables.columns.sql import Dialect, RawColumn, number_literal, search_bin
+from juncture.tables.columns.summary import ColumnSummary, RawType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DRAFT_BINS = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Column):
+    """Numbers in bins between edges; `Number.evenly` makes bins of one width.
+
+        [columns.pay]
+        kind = "number"
+        edges = [0, 10000, 30000, 100000]
+
+    A bin reaches from its lower edge up to the next one, the last edge included. Bins of one width
+    are written by their number:
+
+        [columns.rate]
+        kind = "number"
+        low = 0
+        high = 1
+        bins = 20
+    """
+
+    kind: ClassVar[str] = "number"
+
+    edges: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        numbers = np.asarray(self.edges, dtype=np.float64)
+        if len(numbers) < 2 or not np.isfinite(numbers).all() or (np.diff(numbers) <= 0).any():
+            raise InvalidInput(
+                f"`edges` must be at least two finite numbers, each larger than the one before; "
+                f"got {self.edges!r}. Give the least, the largest and those between bins."
+            )
+
+    @classmethod
+    def evenly(
+        cls, low: float, high: float, bins: int, *, missing: bool = False,
+        outside: Outside = Outside.ERROR,
+    ) -> Self:  # fmt: skip
+        """As many bins of one width between two numbers."""
+        if not (math.isfinite(low) and math.isfinite(high) and low < high and bins >= 1):
+            raise InvalidInput(
+                f"`low`, `high` and `bins` must make bins; got {low} to {high} in {bins}. "
+                "Give the least and the largest number that the column may hold."
+            )
+        refuse_many_values(bins, "bins")
+        edges = tuple(float(edge) for edge in np.linspace(low, high, bins + 1))
+        return cls(edges=edges, missing=missing, outside=outside)
+
+    @cached_property
+    def regular(self) -> tuple[Meaning, ...]:
+        """The bins."""
+        return Coding.of_bins(self.edges).meanings
+
+    @classmethod
+    def from_toml(cls, entries: TomlTable) -> Self:
+        """From the edges, or from `low`, `high` and `bins`."""
+        if "edges" in entries:
+            edges = tuple(float(edge) for edge in entries.pop("edges"))
+            return cls(edges=edges, **entries)
+        return cls.evenly(**entries)
+
+    def to_toml(self) -> TomlTable:
+        """The edges, exactly."""
+        return {"edges": list(self.edges)}
+
+    def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:  # noqa: ARG002
+        """The index of the number's bin."""
+        value = raw.as_number
+        bin_index = search_bin(self.edges, value)
+        if self.outside is Outside.NEAREST:
+            return f"CASE WHEN {value} IS NOT NULL AND NOT isnan({value}) THEN {bin_index} END"
+        low, high = number_literal(self.edges[0]), number_literal(self.edges[-1])
+        return f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {bin_index} END"
+
+    def missing_sql(self, raw: RawColumn) -> str:
+        """NULL or not-a-number."""
+        return raw.is_null_or_nan
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Floating-point numbers."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        return pa.float64()
+
+    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
+        """A number inside each code's bin, evenly drawn."""
+        indices = np.minimum(codes, self.n_regular - 1)
+        edges = np.asarray(self.edges)
+        low, high = edges[indices], edges[indices + 1]
+        drawn = np.minimum(rng.uniform(low, high), np.nextafter(high, low))
+        return self._mask_special(drawn, codes)
+
+    @classmethod
+    def draft(cls, summary: ColumnSummary) -> Self | None:
+        """For numbers: bins between round ones, so that no bound is that of a single record."""
+        if summary.raw_type is not RawType.NUMBER:
+            return None
+        low, high = summary.low, summary.high
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return None
+        step = 10.0 ** math.floor(math.log10(max(high - low, abs(high), 1e-12)))
+        first, last = math.floor(low / step) * step, math.ceil(high / step) * step
+        last = last if last > first else first + step
+        missing = summary.has_missing
+        return cls.evenly(first, last, _DRAFT_BINS, missing=missing, outside=Outside.NEAREST)
