@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.watch import Watch, ignore_progress, watch_steps
+from juncture._util.watch import Watch, ignore_progress
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.accelerated import Accelerated
@@ -87,11 +87,11 @@ class DualQuery:
         fit = estimate(
             curator.domain, [], cliques=workload.cliques, total=float(m), loss=likelihood,
             solver=self.solver, max_steps=self.max_steps, tolerance=_TOLERANCE,
-            watch=watch_steps(watch, "fitting the model"),
+            watch=watch,
         )  # fmt: skip
         return Outcome(
             fit.model.project, model=fit.model, ledger=events,
-            statistics={**fit.statistics.summary(), "rounds": n_rounds},
+            statistics={**fit.summary.to_json(), "rounds": n_rounds},
         )  # fmt: skip
 
     def count_rounds(self, n_records: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from juncture._util.watch import Watch, ignore_progress, watch_steps
+from juncture._util.watch import Watch, ignore_progress
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.early_stopping import EarlyStopping
@@ -148,9 +148,9 @@ class HDMM:
             return _CliqueTables(domain, tables).project, None, {}
         fit = estimate(
             domain, measurements, total=curator.public_n_records, solver=self.solver,
-            max_steps=self.max_steps, watch=watch_steps(watch, "fitting the model"),
+            max_steps=self.max_steps, watch=watch,
         )  # fmt: skip
-        statistics = {**fit.statistics.summary(), "status": fit.status.name}
+        statistics = fit.summary.to_json()
         return fit.model.project, fit.model, statistics
 
     def make_requests(self, strategy: Strategy) -> list[Request]:

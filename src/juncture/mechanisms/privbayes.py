@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.watch import Watch, ignore_progress, watch_steps
+from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
@@ -99,11 +99,11 @@ class PrivBayes:
             )
         fit = estimate(
             curator.domain, measurements, total=float(n_records), solver=self.solver,
-            max_steps=self.max_steps, watch=watch_steps(watch, "fitting the model"),
+            max_steps=self.max_steps, watch=watch,
         )  # fmt: skip
         return Outcome(
             fit.model.project, model=fit.model, measurements=measurements, ledger=events,
-            statistics={**fit.statistics.summary(), **statistics},
+            statistics={**fit.summary.to_json(), **statistics},
         )  # fmt: skip
 
     def _require_n_records(self, curator: Door) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from juncture.fit.summary import Status
 from juncture.model.information import entropy, mutual_information
 from juncture.model.model import Model
 from juncture.publish.explorer import limits
@@ -24,12 +25,6 @@ _NOTHING: Mapping[str, Any] = {}
 _SPARKS = 28
 # Above this many cells of two-attribute tables, no pairs are proposed.
 _MAX_PAIR_CELLS = 4_000_000
-_STATUS = {
-    "CERTIFIED": "The fit is certified: it is as close to the measurements as any model can be.",
-    "STALLED": "The fit ended where further steps hardly helped.",
-    "AT_NOISE": "The fit stopped where only noise was left to fit.",
-    "OUT_OF_STEPS": "The fit used up its steps before it had settled.",
-}
 _SHORT = {"CERTIFIED": "fit certified", "AT_NOISE": "fit stopped at the noise"}
 
 
@@ -94,7 +89,8 @@ def describe_certificate(statistics: Mapping[str, Any]) -> Facts | None:
     gap = None
     if isinstance(loss, int | float) and isinstance(bound, int | float) and loss > 0.0 <= bound:
         gap = max(0.0, (loss - bound) / loss)
-    sentence = _STATUS.get(str(status))
+    known = Status.__members__.get(str(status))
+    sentence = None if known is None else f"{known.headline} {known.explanation}"
     if sentence is None and gap is None:
         return None
     return {"status": sentence, "short": _SHORT.get(str(status), "fit not certified"), "gap": gap}

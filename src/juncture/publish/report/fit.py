@@ -10,8 +10,8 @@ import numpy as np
 
 from juncture._util.html import Markup, join, tag
 from juncture.errors import JunctureError
-from juncture.fit.estimation import Status
 from juncture.fit.misfit import Misfit, measure_misfit
+from juncture.fit.summary import Status
 from juncture.model.model import Model
 from juncture.privacy.request import words as query_words
 from juncture.publish.report.tables import render_long_table, render_table
@@ -43,32 +43,8 @@ def _describe_status(statistics: Mapping[str, Any]) -> Markup:
     name = statistics.get("status")
     known = name in Status.__members__ if isinstance(name, str) else False
     if known and isinstance(name, str):
-        return tag(
-            "p", tag("strong", _STATUS_WORDS[Status[name]][0]), " ", _STATUS_WORDS[Status[name]][1]
-        )
+        return tag("p", tag("strong", Status[name].headline), " ", Status[name].explanation)
     return tag("p", "The release does not say how its fit ended.")
-
-
-_STATUS_WORDS = {
-    Status.CERTIFIED: (
-        "The fit is certified.",
-        "It is proven that no model, of whatever structure, fits these measurements noticeably "
-        "better than this one.",
-    ),
-    Status.STALLED: (
-        "The fit has settled.",
-        "Further steps hardly improved it, though the proven bound is not as close as was asked.",
-    ),
-    Status.AT_NOISE: (
-        "The fit was ended on purpose, at the noise.",
-        "Fitting the measurements more closely would only have copied their noise into the model. "
-        "The gap to the lower bound below is therefore no defect.",
-    ),
-    Status.OUT_OF_STEPS: (
-        "The fit ended when its allowed steps were used up.",
-        "A longer fit may come closer to the measurements.",
-    ),
-}
 
 
 def _figure_table(statistics: Mapping[str, Any]) -> Markup | None:

@@ -1,0 +1,162 @@
+"""How a fit ended: the status with its sentences, and the figures that are kept with a release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+from juncture.errors import InvalidInput
+
+# A bound may exceed the loss by rounding; by more than this share, the two contradict each other.
+_ROUNDING = 1e-6
+
+
+class Status(Enum):
+    """Why the fit ended.
+
+    >>> print(Status.OUT_OF_STEPS.headline, Status.OUT_OF_STEPS.advice)
+    The fit ended when its allowed steps were used up. Raise `max_steps` to go on.
+    """
+
+    CERTIFIED = "certified"
+    STALLED = "stalled"
+    AT_NOISE = "at noise"
+    OUT_OF_STEPS = "out of steps"
+
+    @property
+    def headline(self) -> str:
+        """What happened, in one short sentence."""
+        return _SENTENCES[self].headline
+
+    @property
+    def explanation(self) -> str:
+        """What that means for the model, for people who did not run the fit."""
+        return _SENTENCES[self].explanation
+
+    @property
+    def advice(self) -> str:
+        """What to change for a closer fit; empty where nothing helps."""
+        return _SENTENCES[self].advice
+
+
+class _Sentences(NamedTuple):
+    headline: str
+    explanation: str
+    advice: str = ""
+
+
+_SENTENCES = {
+    Status.CERTIFIED: _Sentences(
+        "The fit is certified.",
+        "It is proven that no model, whatever its structure, fits these measurements noticeably "
+        "better than this one.",
+    ),
+    Status.STALLED: _Sentences(
+        "The fit has settled.",
+        "Further steps hardly improved it, though the proven bound is not as close as was asked.",
+        "Lower `tolerance` to go on.",
+    ),
+    Status.AT_NOISE: _Sentences(
+        "The fit was ended on purpose, at the noise.",
+        "Fitting the measurements more closely would only have copied their noise into the model. "
+        "The gap to the lower bound is therefore no defect.",
+    ),
+    Status.OUT_OF_STEPS: _Sentences(
+        "The fit ended when its allowed steps were used up.",
+        "A longer fit may come closer to the measurements.",
+        "Raise `max_steps` to go on.",
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSummary:
+    """What a fit reached and what it took.
+
+    >>> summary = FitSummary(
+    ...     status=Status.STALLED, loss=12.5, lower_bound=12.0, oracle_calls=90, seconds=0.2)
+    >>> summary.gap
+    0.5
+    >>> FitSummary.from_json(summary.to_json()) == summary
+    True
+    """
+
+    status: Status
+    loss: float
+    lower_bound: float
+    """No model has a smaller loss than this, certified by max-product; minus infinity where
+    nothing is known."""
+    oracle_calls: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """How far the loss can at most be above the optimum."""
+        return self.loss - self.lower_bound
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name, as JSON can hold them: an infinite bound becomes null."""
+        bound = float(self.lower_bound)
+        return {
+            **asdict(self),
+            "status": self.status.name,
+            "loss": float(self.loss),
+            "lower_bound": bound if math.isfinite(bound) else None,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> FitSummary:
+        """The summary that `to_json` wrote; other entries of the document are left alone.
+
+        The document may come from anywhere: what no fit can have written is an `InvalidInput`
+        (a `ValueError`).
+        """
+        if not isinstance(document, Mapping):
+            raise InvalidInput(f"`document` must be a mapping; got {type(document).__name__}.")
+        bound = document.get("lower_bound")
+        summary = cls(
+            status=_read_status(document.get("status")),
+            loss=_read_number(document, "loss"),
+            lower_bound=-math.inf if bound is None else _read_number(document, "lower_bound"),
+            oracle_calls=int(_read_number(document, "oracle_calls", lowest=0, whole=True)),
+            seconds=_read_number(document, "seconds", lowest=0),
+        )
+        if summary.gap < -_ROUNDING * max(1.0, abs(summary.loss)):
+            raise InvalidInput(
+                f"`lower_bound` must not be above the loss of {summary.loss}; "
+                f"got {summary.lower_bound}."
+            )
+        return summary
+
+
+def _read_status(name: object) -> Status:
+    if not isinstance(name, str) or name not in Status.__members__:
+        raise InvalidInput(
+            f"`status` must be one of {', '.join(Status.__members__)}; got {_show(name)}."
+        )
+    return Status[name]
+
+
+def _read_number(
+    document: Mapping[str, Any], name: str, *, lowest: float = -math.inf, whole: bool = False
+) -> float:
+    value: Any = document.get(name)
+    types, limit = (int, 2**63) if whole else (int | float, 2**1000)
+    # The limit comes first: an integer may be too large to be made a float.
+    valid = isinstance(value, types) and not isinstance(value, bool)
+    if not valid or not -limit < value < limit or value < lowest:
+        kind = "a whole number" if whole else "a finite number"
+        least = f" of at least {lowest:g}" if math.isfinite(lowest) else ""
+        raise InvalidInput(f"`{name}` must be {kind}{least}; got {_show(value)}.")
+    return value if whole else float(value)
+
+
+def _show(value: object) -> str:
+    """A value of unknown origin, at a length that can be read."""
+    if isinstance(value, int) and abs(value) >= 2**64:
+        return "an integer of more than 64 bits"  # Python may refuse to write it out
+    plain = value is None or isinstance(value, str | int | float)
+    return repr(value)[:60] if plain else f"a {type(value).__name__}"
