@@ -22,7 +22,7 @@ from juncture.fit.solvers.dual_averaging import DualAveraging, clique_constant, 
 from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.interior_gradient import InteriorGradient
 from juncture.fit.solvers.mirror_descent import MirrorDescent
-from juncture.fit.solvers.problem import Solver
+from juncture.fit.solvers.problem import Iterate, Iterates, Problem, Solver
 from juncture.fit.solvers.proximal import Proximal
 from juncture.fit.solvers.sequential import Sequential
 from juncture.fit.solvers.smoothed import Smoothed
@@ -30,6 +30,7 @@ from juncture.fit.summary import Status
 from juncture.private.samples import adult_codes, adult_domain
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries import blocks as block
 from juncture.tables.queries.products import Kron, Query, bind
@@ -239,6 +240,82 @@ def test_a_method_that_ends_by_itself_has_stalled() -> None:
         solver=Smoothed(patience=1000), max_steps=100_000,
     )  # fmt: skip
     assert result.status is Status.STALLED
+
+
+@dataclass(frozen=True)
+class PassedOn:
+    """A solver that shows the points of another, and counts them."""
+
+    inner: Solver
+    seen: list[float]
+    patience: int = 10
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
+        """Pass on the points and the reason."""
+        iterates = self.inner.iterates(problem, potentials)
+        while True:
+            try:
+                iterate = next(iterates)
+            except StopIteration as end:
+                return Status(end.value)
+            self.seen.append(iterate.candidate.loss)
+            yield iterate
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        PassedOn(EarlyStopping(), []),
+        Sequential(Accelerated(), EarlyStopping()),
+        Sequential(MirrorDescent(), PassedOn(EarlyStopping(), [])),
+        PassedOn(Sequential(Accelerated(), EarlyStopping()), []),
+    ],
+    ids=["wrapped", "last of two", "wrapped, last of two", "last of two, wrapped"],
+)
+def test_a_wrapped_solver_still_says_why_it_ends(wrapped: Solver) -> None:
+    """Stopping at the noise keeps its status and its model, whatever is around it."""
+    given = measured(CASES[1])
+    alone = estimate(DOMAIN, given, total=TOTAL, solver=EarlyStopping(), tolerance=1e-9)
+    result = estimate(DOMAIN, given, total=TOTAL, solver=wrapped, tolerance=1e-9, max_steps=50_000)
+    assert alone.status is result.status is Status.AT_NOISE
+    np.testing.assert_array_equal(result.model.marginals, alone.model.marginals)
+    assert result.summary.loss == alone.summary.loss
+
+
+def test_the_last_of_two_solvers_says_why_it_ends() -> None:
+    """What ended the first of them is not the reason for the whole."""
+    solver = Sequential(EarlyStopping(), Smoothed(patience=1000))
+    result = estimate(
+        DOMAIN, measured(CASES[1]), total=TOTAL, solver=solver, tolerance=0.0, max_steps=100_000
+    )
+    assert result.status is Status.STALLED
+
+
+def test_a_solver_must_say_why_it_ends() -> None:
+    """A generator that simply ends is refused, and told what to return."""
+
+    class Silent:
+        patience = 1
+
+        def iterates(self, problem: Problem, potentials: Vector) -> Any:
+            yield Iterate(problem.evaluate(potentials))
+
+    with pytest.raises(InvalidInput, match="`solver` must return a Status.*got None"):
+        estimate(DOMAIN, measured(CASES[1]), total=TOTAL, solver=Silent())
+
+
+def test_the_split_noise_is_repeatable() -> None:
+    """A seed, or a generator in the same state, gives the same model; other seeds, another."""
+    models = [
+        estimate(DOMAIN, measured(CASES[1]), total=TOTAL, solver=EarlyStopping(rng=rng)).model
+        for rng in (3, 3, 4, np.random.default_rng(3), np.random.default_rng(3), None)
+    ]
+    first, same, other, drawn, redrawn, fresh = (model.marginals for model in models)
+    np.testing.assert_array_equal(first, same)
+    np.testing.assert_array_equal(drawn, redrawn)
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, drawn)  # a seed is combined with the measured values
+    assert fresh.sum() == pytest.approx(first.sum())
 
 
 def test_the_dual_needs_measurements() -> None:
