@@ -260,7 +260,7 @@ def optima(problem: FitProblem, tolerance: float) -> list[float]:
             total=setting.total,
             tolerance=tolerance,
         )
-        losses.append(found.statistics.loss)
+        losses.append(found.summary.loss)
     return losses
 
 

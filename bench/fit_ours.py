@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import fit_problems
@@ -10,7 +9,8 @@ from fit_problems import Array, Clique, FitProblem, Marginal
 
 from juncture import Domain, Measurement, Model, estimate
 from juncture.fit.solvers.accelerated import Accelerated
-from juncture.fit.solvers.problem import Iterate, Problem
+from juncture.fit.solvers.problem import Iterates, Problem
+from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
 MAX_STEPS = 100_000
@@ -23,12 +23,13 @@ class UntilGoal:
     goal: float
     patience: int = Accelerated.patience
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The solver's points up to the first that reaches the goal."""
         for iterate in Accelerated().iterates(problem, potentials):
             yield iterate
             if iterate.candidate.loss <= self.goal:
-                return
+                break
+        return Status.STALLED
 
 
 class Fit:

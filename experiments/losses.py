@@ -46,7 +46,7 @@ def run(cell: Cell, context: Context) -> Rows:
         max_steps=cell["steps"],
         tolerance=1e-9,
     )
-    return [{**cell, "calls": fit.statistics.oracle_calls, **_measures(data, measured, fit.model)}]
+    return [{**cell, "calls": fit.summary.oracle_calls, **_measures(data, measured, fit.model)}]
 
 
 def _measures(data: DataSet, measured: list[Measurement], model: Model) -> dict[str, float]:

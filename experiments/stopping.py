@@ -46,8 +46,8 @@ def run(cell: Cell, context: Context) -> Rows:
                 **cell,
                 "seed": seed,
                 "seconds": time.perf_counter() - began,
-                "calls": fit.statistics.oracle_calls,
-                "loss": fit.statistics.loss,
+                "calls": fit.summary.oracle_calls,
+                "loss": fit.summary.loss,
                 "status": fit.status.name,
                 "error": workload_error(data.truth, data.workload.answers(fit.model.project)),
             }

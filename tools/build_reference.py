@@ -35,7 +35,9 @@ GROUPS = {
         "Identity", "Total", "Point", "Subset", "Range", "Prefix", "AllRanges", "Buckets",
         "WeightedSum", "Moments", "Matrix", "Kron", "Stack", "Scaled",
     ),
-    "From measurements to a model": ("Measurement", "estimate", "Estimate", "Status", "Model"),
+    "From measurements to a model": (
+        "Measurement", "estimate", "Estimate", "Status", "FitSummary", "Model",
+    ),
     "Releases": ("Release", "load"),
     "Schemas": ("Schema", "read_schema"),
     "Column kinds": ("Categorical", "Boolean", "Integer", "Number", "Date"),

@@ -20,7 +20,7 @@ if _typing.TYPE_CHECKING:
         UnknownAttribute,
         UnreadableFile,
     )
-    from juncture.fit.estimation import Estimate, Status, estimate
+    from juncture.fit.estimation import Estimate, estimate
     from juncture.fit.solvers.accelerated import Accelerated
     from juncture.fit.solvers.dual_averaging import DualAveraging
     from juncture.fit.solvers.early_stopping import EarlyStopping
@@ -30,6 +30,7 @@ if _typing.TYPE_CHECKING:
     from juncture.fit.solvers.proximal import Proximal
     from juncture.fit.solvers.sequential import Sequential
     from juncture.fit.solvers.smoothed import Smoothed
+    from juncture.fit.summary import FitSummary, Status
     from juncture.model.model import Model
     from juncture.publish.release import Release, load
     from juncture.tables.codebook import Codebook, Coding
@@ -71,6 +72,7 @@ __all__ = [
     "EarlyStopping",
     "Estimate",
     "Factor",
+    "FitSummary",
     "Identity",
     "ImpossibleModel",
     "Integer",
@@ -125,6 +127,7 @@ _HOMES = {
     "DualAveraging": "fit.solvers.dual_averaging",
     "Estimate": "fit.estimation",
     "Factor": "tables.factor",
+    "FitSummary": "fit.summary",
     "Identity": "tables.queries.blocks",
     "ImpossibleModel": "errors",
     "Integer": "tables.columns",
@@ -154,7 +157,7 @@ _HOMES = {
     "Schema": "tables.schema",
     "Smoothed": "fit.solvers.smoothed",
     "Stack": "tables.queries.products",
-    "Status": "fit.estimation",
+    "Status": "fit.summary",
     "EarlyStopping": "fit.solvers.early_stopping",
     "Subset": "tables.queries.blocks",
     "Total": "tables.queries.blocks",

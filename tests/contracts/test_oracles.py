@@ -13,9 +13,10 @@ import brute
 import packing
 import problems
 from brute import Array, Tables
+from juncture.engine.oracle import Oracle
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
-from juncture.engine.reference import Oracle, Reference
+from juncture.engine.reference import Reference
 from juncture.errors import ImpossibleModel, InvalidInput
 from juncture.tables.domain import Domain
 from problems import PROBLEMS, Problem

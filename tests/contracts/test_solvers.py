@@ -15,20 +15,22 @@ from scipy.optimize import linprog, minimize, nnls
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
-from juncture.fit.estimation import Estimate, Status, estimate
+from juncture.fit.estimation import Estimate, estimate
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.dual_averaging import DualAveraging, clique_constant, record_constant
 from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.interior_gradient import InteriorGradient
 from juncture.fit.solvers.mirror_descent import MirrorDescent
-from juncture.fit.solvers.problem import Solver
+from juncture.fit.solvers.problem import Iterate, Iterates, Problem, Solver
 from juncture.fit.solvers.proximal import Proximal
 from juncture.fit.solvers.sequential import Sequential
 from juncture.fit.solvers.smoothed import Smoothed
+from juncture.fit.summary import Status
 from juncture.private.samples import adult_codes, adult_domain
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries import blocks as block
 from juncture.tables.queries.products import Kron, Query, bind
@@ -179,7 +181,7 @@ def fitted(case: Case, solver: Solver) -> Estimate:
 def test_the_optimum_is_reached(case: Case, solver: Solver, accuracy: float) -> None:
     """The loss is that of the independent solver, up to the accuracy the method can give."""
     best = optimum(measured(case))
-    assert fitted(case, solver).statistics.loss == pytest.approx(best, rel=accuracy, abs=accuracy)
+    assert fitted(case, solver).summary.loss == pytest.approx(best, rel=accuracy, abs=accuracy)
 
 
 @pytest.mark.parametrize("laplace", [(True,) * 4, (True, False, True, False)], ids=["l1", "mixed"])
@@ -196,39 +198,39 @@ def test_the_likelihood_of_laplace_noise(case: Case, laplace: tuple[bool, ...]) 
         max_steps=30_000,
     )
     best = least_likelihood(measurements)
-    assert result.statistics.loss == pytest.approx(best, rel=1e-6)
-    assert best * (1 - 1e-5) <= result.statistics.lower_bound <= best * (1 + 1e-7)
+    assert result.summary.loss == pytest.approx(best, rel=1e-6)
+    assert best * (1 - 1e-5) <= result.summary.lower_bound <= best * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_certificate_is_valid(case: Case) -> None:
     """The certified bound is never above the true optimum, and the loss never below it."""
-    best, statistics = optimum(measured(case)), fitted(case, Accelerated()).statistics
-    assert statistics.lower_bound <= best * (1 + 1e-7) + 1e-7
-    assert statistics.loss >= best * (1 - 1e-6) - 1e-6
-    assert statistics.gap >= statistics.loss - best - 1e-6
-    assert math.isfinite(statistics.lower_bound)
+    best, summary = optimum(measured(case)), fitted(case, Accelerated()).summary
+    assert summary.lower_bound <= best * (1 + 1e-7) + 1e-7
+    assert summary.loss >= best * (1 - 1e-6) - 1e-6
+    assert summary.gap >= summary.loss - best - 1e-6
+    assert math.isfinite(summary.lower_bound)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_dual_certifies_tightly(case: Case) -> None:
     """The proximal method's bound meets the optimum, from below."""
     solver = Sequential(Accelerated(), Proximal())
-    best, statistics = optimum(measured(case)), fitted(case, solver).statistics
-    assert best * (1 - 1e-5) - 1e-5 <= statistics.lower_bound <= best * (1 + 1e-7) + 1e-7
-    assert statistics.loss == pytest.approx(best, rel=1e-6, abs=1e-6)
+    best, summary = optimum(measured(case)), fitted(case, solver).summary
+    assert best * (1 - 1e-5) - 1e-5 <= summary.lower_bound <= best * (1 + 1e-7) + 1e-7
+    assert summary.loss == pytest.approx(best, rel=1e-6, abs=1e-6)
 
 
 def test_the_dual_respects_impossible_cells() -> None:
     """A certificate with structural zeros is that of the smaller polytope."""
     impossible = np.zeros((2, 3), dtype=bool)
     impossible[0, 1] = impossible[1, 2] = True
-    statistics = estimate(
+    summary = estimate(
         DOMAIN, measured(CASES[0]), total=TOTAL, constraints={("b", "c"): impossible},
         solver=Sequential(Accelerated(), Proximal()), tolerance=1e-9, max_steps=20_000,
-    ).statistics  # fmt: skip
-    assert statistics.lower_bound > optimum(measured(CASES[0])) * 1.01
-    assert statistics.gap <= 1e-5 * statistics.loss
+    ).summary  # fmt: skip
+    assert summary.lower_bound > optimum(measured(CASES[0])) * 1.01
+    assert summary.gap <= 1e-5 * summary.loss
 
 
 def test_a_method_that_ends_by_itself_has_stalled() -> None:
@@ -238,6 +240,82 @@ def test_a_method_that_ends_by_itself_has_stalled() -> None:
         solver=Smoothed(patience=1000), max_steps=100_000,
     )  # fmt: skip
     assert result.status is Status.STALLED
+
+
+@dataclass(frozen=True)
+class PassedOn:
+    """A solver that shows the points of another, and counts them."""
+
+    inner: Solver
+    seen: list[float]
+    patience: int = 10
+
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
+        """Pass on the points and the reason."""
+        iterates = self.inner.iterates(problem, potentials)
+        while True:
+            try:
+                iterate = next(iterates)
+            except StopIteration as end:
+                return Status(end.value)
+            self.seen.append(iterate.candidate.loss)
+            yield iterate
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        PassedOn(EarlyStopping(), []),
+        Sequential(Accelerated(), EarlyStopping()),
+        Sequential(MirrorDescent(), PassedOn(EarlyStopping(), [])),
+        PassedOn(Sequential(Accelerated(), EarlyStopping()), []),
+    ],
+    ids=["wrapped", "last of two", "wrapped, last of two", "last of two, wrapped"],
+)
+def test_a_wrapped_solver_still_says_why_it_ends(wrapped: Solver) -> None:
+    """Stopping at the noise keeps its status and its model, whatever is around it."""
+    given = measured(CASES[1])
+    alone = estimate(DOMAIN, given, total=TOTAL, solver=EarlyStopping(), tolerance=1e-9)
+    result = estimate(DOMAIN, given, total=TOTAL, solver=wrapped, tolerance=1e-9, max_steps=50_000)
+    assert alone.status is result.status is Status.AT_NOISE
+    np.testing.assert_array_equal(result.model.marginals, alone.model.marginals)
+    assert result.summary.loss == alone.summary.loss
+
+
+def test_the_last_of_two_solvers_says_why_it_ends() -> None:
+    """What ended the first of them is not the reason for the whole."""
+    solver = Sequential(EarlyStopping(), Smoothed(patience=1000))
+    result = estimate(
+        DOMAIN, measured(CASES[1]), total=TOTAL, solver=solver, tolerance=0.0, max_steps=100_000
+    )
+    assert result.status is Status.STALLED
+
+
+def test_a_solver_must_say_why_it_ends() -> None:
+    """A generator that simply ends is refused, and told what to return."""
+
+    class Silent:
+        patience = 1
+
+        def iterates(self, problem: Problem, potentials: Vector) -> Any:
+            yield Iterate(problem.evaluate(potentials))
+
+    with pytest.raises(InvalidInput, match="`solver` must return a Status.*got None"):
+        estimate(DOMAIN, measured(CASES[1]), total=TOTAL, solver=Silent())
+
+
+def test_the_split_noise_is_repeatable() -> None:
+    """A seed, or a generator in the same state, gives the same model; other seeds, another."""
+    models = [
+        estimate(DOMAIN, measured(CASES[1]), total=TOTAL, solver=EarlyStopping(rng=rng)).model
+        for rng in (3, 3, 4, np.random.default_rng(3), np.random.default_rng(3), None)
+    ]
+    first, same, other, drawn, redrawn, fresh = (model.marginals for model in models)
+    np.testing.assert_array_equal(first, same)
+    np.testing.assert_array_equal(drawn, redrawn)
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, drawn)  # a seed is combined with the measured values
+    assert fresh.sum() == pytest.approx(first.sum())
 
 
 def test_the_dual_needs_measurements() -> None:
@@ -302,10 +380,10 @@ def test_a_start_of_another_structure_is_taken_up() -> None:
     """With one more measurement, starting from the last model takes fewer calls."""
     measurements = measured(CASES[1])
     before = estimate(DOMAIN, measurements[:3], total=TOTAL).model
-    cold = estimate(DOMAIN, measurements, total=TOTAL).statistics
-    warm = estimate(DOMAIN, measurements, total=TOTAL, start=before).statistics
+    cold = estimate(DOMAIN, measurements, total=TOTAL)
+    warm = estimate(DOMAIN, measurements, total=TOTAL, start=before)
     assert warm.trace[0][1] < cold.trace[0][1]
-    assert warm.loss == pytest.approx(cold.loss, rel=0.01)
+    assert warm.summary.loss == pytest.approx(cold.summary.loss, rel=0.01)
 
 
 @pytest.mark.parametrize("max_steps", [1, 2, 5, 60])
@@ -316,7 +394,7 @@ def test_running_out_of_steps_is_a_status(solver: Solver, max_steps: int) -> Non
         DOMAIN, measured(CASES[1]), total=TOTAL, solver=solver, max_steps=max_steps, tolerance=0.0
     )
     assert result.status is Status.OUT_OF_STEPS
-    assert "Raise `max_steps`" in result.status.value
+    assert "Raise `max_steps`" in result.status.advice
     assert result.model.project(("a",)).values.sum() == pytest.approx(TOTAL)
 
 
@@ -333,15 +411,14 @@ def test_negative_tolerances_are_refused(tolerance: float) -> None:
         estimate(DOMAIN, measured(CASES[1]), tolerance=tolerance)
 
 
-def test_the_callback_sees_every_point() -> None:
-    """The callback receives statistics whose loss never rises."""
-    seen: list[float] = []
-    result = estimate(
-        DOMAIN, measured(CASES[1]), total=TOTAL, callback=lambda so_far: seen.append(so_far.loss)
-    )
-    assert len(seen) == len(result.statistics.trace)
-    assert seen == sorted(seen, reverse=True)
-    assert seen[-1] == result.statistics.loss
+def test_the_trace_falls_to_the_loss() -> None:
+    """The trace has a point for each cycle, in order of calls, and ends at the fit's own loss."""
+    result = estimate(DOMAIN, measured(CASES[1]), total=TOTAL, tolerance=1e-6)
+    calls, losses = zip(*result.trace, strict=True)
+    assert len(calls) > 1
+    assert list(calls) == sorted(set(calls))
+    assert list(losses) == sorted(losses, reverse=True)
+    assert (calls[-1], losses[-1]) == (result.summary.oracle_calls, result.summary.loss)
 
 
 def test_unequal_noise_is_worth_respecting() -> None:
@@ -386,7 +463,7 @@ def test_a_custom_loss_is_fitted() -> None:
 
     ours = estimate(DOMAIN, given, total=TOTAL, tolerance=1e-8)
     custom = estimate(DOMAIN, given, total=TOTAL, tolerance=1e-8, loss=squares)
-    assert custom.statistics.loss == pytest.approx(ours.statistics.loss, rel=1e-6)
+    assert custom.summary.loss == pytest.approx(ours.summary.loss, rel=1e-6)
 
 
 def test_the_constants_bound_the_curvature() -> None:

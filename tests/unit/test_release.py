@@ -80,7 +80,7 @@ def release() -> Release:
     return Release(
         model=fit.model.with_codebook(book),
         measurements=measurements,
-        statistics={**fit.statistics.summary(), "status": fit.status.name, "gap": -np.inf},
+        statistics={**fit.summary.to_json(), "gap": -np.inf},
         ledger=[{"event": "gaussian", "rho": 0.1}],
     )
 

@@ -108,7 +108,7 @@ def fitted() -> Release:
     return Release(
         model=fit.model.with_codebook(book),
         measurements=measurements,
-        statistics={**fit.statistics.summary(), "status": fit.status.name},
+        statistics=fit.summary.to_json(),
         ledger=[EVENT, {**EVENT, "event": 2, "total": 1.0}],
     )
 

@@ -177,12 +177,12 @@ def test_bad_requests_are_refused(model: Model) -> None:
 
 
 def test_parquet_in_chunks(model: Model, tmp_path: Path) -> None:
-    """The file holds the records of one draw, whatever the chunks; the callback counts them."""
+    """The file holds the records of one draw, whatever the chunks; the watch counts them."""
     book = Codebook({"b": Coding(("x", None, "z")), "d": Coding.of_bins([0, 0.5, 2])})
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[str, int, int]] = []
     path = model.with_codebook(book).write_parquet(
         tmp_path / "deep" / "records.parquet", 1000, rng=6, chunk_size=300,
-        callback=lambda done, n: seen.append((done, n)),
+        watch=lambda *chunk: seen.append(chunk),
     )  # fmt: skip
     table = pq.read_table(path)
     records = model.sample(1000, rng=6)
@@ -190,17 +190,17 @@ def test_parquet_in_chunks(model: Model, tmp_path: Path) -> None:
     assert table["a"].to_pylist() == records["a"].tolist()
     assert table["b"].to_pylist() == [("x", None, "z")[code] for code in records["b"]]
     assert set(table["d"].to_pylist()) <= {"[0, 0.5)", "[0.5, 2)"}
-    assert seen == [(300, 1000), (600, 1000), (900, 1000), (1000, 1000)]
+    assert seen == [("writing records", done, 1000) for done in (300, 600, 900, 1000)]
 
 
 def test_a_failed_write_leaves_nothing(model: Model, tmp_path: Path) -> None:
     """Whatever stops it, also the user."""
 
-    def stop(_done: int, _all: int) -> None:
+    def stop(_what: str, _done: int, _all: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        model.write_parquet(tmp_path / "records.parquet", 100, callback=stop)
+        model.write_parquet(tmp_path / "records.parquet", 100, watch=stop)
     assert not list(tmp_path.iterdir())
     with pytest.raises(InvalidInput, match="`chunk` must be at least 1"):
         model.write_parquet(tmp_path / "records.parquet", 100, chunk_size=0)

@@ -25,13 +25,15 @@ DOMAIN = Domain({"a": 3, "b": 2, "c": 2})
 @pytest.mark.parametrize("solver", [None, EarlyStopping()])
 def test_every_step_of_a_fit_is_told(solver: EarlyStopping | None) -> None:
     """The steps are counted one by one, up to the number that the statistics have."""
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[str, int, int]] = []
     given = [Measurement(("a", "b"), np.arange(6.0), stddev=1.0)]
     fit = estimate(
         DOMAIN, given, total=15.0, solver=solver, max_steps=700,
-        watch=lambda done, most: seen.append((done, most)),
+        watch=lambda *step: seen.append(step),
     )  # fmt: skip
-    assert seen == [(step, 700) for step in range(1, fit.statistics.oracle_calls + 1)]
+    assert seen == [
+        ("fitting the model", step, 700) for step in range(1, fit.summary.oracle_calls + 1)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Telling whoever watches how far long work has come."""
+"""Progress of long work: the one kind of hook that is called with it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,4 @@ Watch = Callable[[str, int, int], None]
 
 
 def ignore_progress(_what: str, _done: int, _maximum: int) -> None:
-    """The watch of those who gave none."""
-
-
-def watch_steps(watch: Watch, what: str) -> Callable[[int, int], None]:
-    """A watch of one piece of work alone."""
-    return lambda done, maximum: watch(what, done, maximum)
+    """Do nothing: the default watch."""

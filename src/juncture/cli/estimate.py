@@ -95,9 +95,9 @@ def estimate(
             measurements,
             total=total,
             solver=EarlyStopping() if stop_at_noise else None,
-            watch=lambda done, total_steps: watch("fitting the model", done, total_steps),
+            watch=watch,
         )
-    statistics = {**fit.statistics.summary(), "status": fit.status.name}
+    statistics = fit.summary.to_json()
     model = fit.model if known else fit.model.with_codebook(options.codebook)
     Release(model=model, measurements=measurements, statistics=statistics, schema=known).save(out)
     _print_summary(out, measurements, fit, as_json=as_json)
@@ -134,16 +134,15 @@ def _print_summary(
                 "release": str(out),
                 "measurements": len(measurements),
                 "total": fit.model.total,
-                "status": fit.status.name,
                 "misfits": [list(m.measurement.clique) for m in poor_fits],
-                **fit.statistics.summary(),
+                **fit.summary.to_json(),
             }
         )
     else:
         say(f"wrote {out}")
         many = "measurement" if len(measurements) == 1 else "measurements"
         say(f"  model  {len(measurements)} {many}, about {fit.model.total:,.0f} records")
-        say(f"  fit    {fit.statistics.oracle_calls} steps. {fit.status.value}")
+        say(f"  fit    {fit.summary.oracle_calls} steps. {fit.status.headline}")
     for each in poor_fits:
         note(
             f"warning: {', '.join(each.measurement.clique)} does not fit its own noise (mean "

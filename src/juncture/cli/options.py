@@ -134,7 +134,7 @@ class WorkloadOptions:
         if self.cliques is not None:
             return Workload.of_marginals(domain, parse_cliques(self.cliques, domain))
         if self.triples is not None:
-            return Workload.random_marginals(domain, self.triples, 3, seed=self.seed)
+            return Workload.random_marginals(domain, self.triples, 3, rng=self.seed)
         columns = min(2, len(domain)) if self.marginals is None else self.marginals
         if not 1 <= columns <= len(domain):
             raise InvalidInput(

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from juncture._util.threads import cpu_count, run_parallel
 from juncture.engine.compiled.loader import pointer, routine
 from juncture.engine.compiled.opcodes import DONE, IMPOSSIBLE, NEEDS_LOGARITHMS
+from juncture.engine.oracle import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, check_call
 from juncture.engine.plan import Plan
 from juncture.engine.program import Span, lower
-from juncture.engine.reference import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, check_call
 from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
 from juncture.tables.layout import Layout, Vector
 
@@ -32,6 +32,8 @@ class Propagation:
 
     `threads` defaults to the number of processors when the plan is large enough to profit.
     """
+
+    is_exact = True
 
     def __init__(self, plan: Plan, *, threads: int | None = None) -> None:
         self.plan = plan

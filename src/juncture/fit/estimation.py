@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from juncture._util.watch import Watch, ignore_progress
+from juncture.engine.oracle import OracleFactory, build_plan, make_oracle
 from juncture.engine.plan import Plan
+from juncture.engine.plan_text import abbreviate
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
 from juncture.fit.loss import CustomLoss, FitLoss, Kind, LossFunction
 from juncture.fit.solvers.accelerated import Accelerated
-from juncture.fit.solvers.early_stopping import EarlyStopping
-from juncture.fit.solvers.problem import CallCounter, Problem, Solver
+from juncture.fit.solvers.problem import CallCounter, Candidate, Problem, Solver
 from juncture.fit.solvers.proximal import Proximal
 from juncture.fit.solvers.sequential import Sequential
 from juncture.fit.solvers.smoothed import Smoothed
+from juncture.fit.summary import FitSummary, Status
 from juncture.fit.total import estimate_total
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
@@ -29,44 +31,7 @@ from juncture.tables.layout import Layout, Vector
 from juncture.tables.measurement import Measurement
 
 Constraints = Mapping[Clique, ArrayLike]
-Callback = Callable[["Statistics"], None]
 _NO_CONSTRAINTS: Constraints = {}
-
-
-class Status(Enum):
-    """Why the fit ended."""
-
-    CERTIFIED = "The certified gap to the optimum is below the tolerance."
-    STALLED = "Further steps hardly lower the loss. Lower `tolerance` to go on."
-    AT_NOISE = "Fitting further would only fit the noise."
-    OUT_OF_STEPS = "All allowed steps are used up. Raise `max_steps` to go on."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Statistics:
-    """What the fit reached and what it took."""
-
-    loss: float
-    lower_bound: float
-    """No model has a smaller loss than this: certified by max-product."""
-    oracle_calls: int
-    seconds: float
-    trace: tuple[tuple[int, float], ...]
-    """Oracle calls and loss, each time the solver had a better model."""
-
-    @property
-    def gap(self) -> float:
-        """How far the loss can at most be above the optimum."""
-        return self.loss - self.lower_bound
-
-    def summary(self) -> dict[str, float]:
-        """The figures by name, for a report or a release."""
-        return {
-            "loss": self.loss,
-            "lower_bound": self.lower_bound,
-            "oracle_calls": self.oracle_calls,
-            "seconds": self.seconds,
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +39,14 @@ class Estimate:
     """The outcome of a fit."""
 
     model: Model
-    status: Status
-    statistics: Statistics
+    summary: FitSummary
+    trace: tuple[tuple[int, float], ...]
+    """Oracle calls and the least loss so far, for each point that the solver showed."""
+
+    @property
+    def status(self) -> Status:
+        """Why the fit ended."""
+        return self.summary.status
 
 
 def estimate(  # noqa: PLR0913
@@ -88,10 +59,11 @@ def estimate(  # noqa: PLR0913
     constraints: Constraints = _NO_CONSTRAINTS,
     start: Model | None = None,
     cliques: Iterable[Clique] = (),
+    plan: Plan | None = None,
+    oracle: OracleFactory = Propagation,
     max_steps: int = 5000,
     tolerance: float = 2e-3,
-    callback: Callback | None = None,
-    watch: Callable[[int, int], None] | None = None,
+    watch: Watch = ignore_progress,
 ) -> Estimate:
     """The distribution of maximum entropy among those that fit the measurements best.
 
@@ -102,14 +74,40 @@ def estimate(  # noqa: PLR0913
     - `solver`: by default the accelerated one; where the loss has kinks, on rounded-off losses,
       then the proximal one. `Sequential(Accelerated(), Proximal())` gives a tight certificate.
     - `constraints`: for some cliques, a table that is true where a cell is impossible.
-    - `start`: a model to begin from, of whatever structure.
+    - `start`: a model to begin from; it may have another structure.
     - `cliques`: more cliques for the model; a `loss` that is a function gets their marginals too.
+    - `plan`: a plan made before, for all of these cliques or more; otherwise one is made here.
+    - `oracle`: what computes marginals, as a function of a plan; the model keeps it.
     - `max_steps`: oracle calls. The fit ends earlier when the certified gap, or the solver's
       latest progress, is below `tolerance` times the loss.
-    - `callback`: called with the statistics so far each time the solver has a point to show.
-    - `watch`: called at every step with the steps so far and the most that are allowed.
+    - `watch`: called as watch(what, done, total) at every step.
     """
-    measured = list(measurements)
+    measured, extra_cliques = list(measurements), [tuple(clique) for clique in cliques]
+    _check_limits(max_steps, tolerance)
+    if not measured and not (extra_cliques and callable(loss) and total is not None):
+        raise InvalidInput("`measurements` must not be empty; got none.")
+    measured_cliques = [*(m.clique for m in measured), *extra_cliques]
+    all_cliques = [*measured_cliques, *constraints, *(start.cliques if start else ())]
+    if plan is None:
+        plan = build_plan(oracle, domain, all_cliques)
+    else:
+        _check_plan(plan, domain, all_cliques)
+    engine = make_oracle(oracle, plan)
+    fit = (
+        CustomLoss(engine.layout, measured_cliques, loss)
+        if callable(loss)
+        else FitLoss(engine.layout, measured, loss)
+    )
+    mass = max(1.0, estimate_total(domain, measured).total) if total is None else total
+    problem = Problem(engine, fit, mass, CallCounter(max_steps, watch))
+    potentials = _initial_potentials(engine.layout, start) + _constraint_potentials(
+        engine.layout, constraints
+    )
+    chosen = solver or (Accelerated() if fit.is_smooth else Sequential(Smoothed(), Proximal()))
+    return _Fit(problem, chosen, tolerance, oracle).run(potentials)
+
+
+def _check_limits(max_steps: int, tolerance: float) -> None:
     if max_steps < 1:
         raise InvalidInput(
             f"`max_steps` must be at least 1; got {max_steps}. Each step is one oracle call."
@@ -119,24 +117,19 @@ def estimate(  # noqa: PLR0913
             f"`tolerance` must not be negative; got {tolerance}. It is a share of the loss: 0.002 "
             "stops when the certified gap or the last progress is below 0.2 percent."
         )
-    extra_cliques = [tuple(clique) for clique in cliques]
-    if not measured and not (extra_cliques and callable(loss) and total is not None):
-        raise InvalidInput("`measurements` must not be empty; got none. Measure something first.")
-    measured_cliques = [*(m.clique for m in measured), *extra_cliques]
-    all_cliques = [*measured_cliques, *constraints, *(start.cliques if start else ())]
-    oracle = Propagation(Plan.build(domain, all_cliques))
-    fit = (
-        CustomLoss(oracle.layout, measured_cliques, loss)
-        if callable(loss)
-        else FitLoss(oracle.layout, measured, loss)
-    )
-    mass = max(1.0, estimate_total(domain, measured).total) if total is None else total
-    problem = Problem(oracle, fit, mass, CallCounter(max_steps, watch))
-    potentials = _initial_potentials(oracle.layout, start) + _constraint_potentials(
-        oracle.layout, constraints
-    )
-    chosen = solver or (Accelerated() if fit.is_smooth else Sequential(Smoothed(), Proximal()))
-    return _Fit(problem, chosen, tolerance, callback or _ignore).run(potentials)
+
+
+def _check_plan(plan: Plan, domain: Domain, needed: Iterable[Clique]) -> None:
+    """Refuse a plan under which a potential would have no place."""
+    if plan.domain != domain:
+        raise InvalidInput("`plan` must be over the domain of the fit; got one over another.")
+    known = set(plan.cliques)
+    missing = [clique for clique in map(domain.canonical, needed) if clique not in known]
+    if missing:
+        raise InvalidInput(
+            "`plan` must have every clique of the measurements, constraints, `cliques` and "
+            f"`start`; got one without ({abbreviate(missing[0])}). Build it from all of them."
+        )
 
 
 def _initial_potentials(layout: Layout, start: Model | None) -> Vector:
@@ -166,41 +159,37 @@ class _Fit:
     """The loop: takes points from the solver until there is a reason to stop."""
 
     def __init__(
-        self, problem: Problem, solver: Solver, tolerance: float, callback: Callback
+        self, problem: Problem, solver: Solver, tolerance: float, oracle: OracleFactory
     ) -> None:
-        self.problem, self.solver = problem, solver
-        self.tolerance, self.callback = tolerance, callback
+        self.problem, self.solver, self.tolerance = problem, solver, tolerance
+        self.oracle = oracle
         self.bound, self.n_stalled, self.last = -math.inf, 0, math.inf
         self.trace: list[tuple[int, float]] = []
         self.start_time = time.perf_counter()
 
     def run(self, potentials: Vector) -> Estimate:
-        """The best point of all, with the status that ended the loop."""
+        """The model, with the status that ended the loop.
+
+        If the loop stops the solver, the model is the best point of all. If the solver ends by
+        itself, it is the solver's last point, whose loss need not be the least: a fit that stops
+        at the noise must not return a point that lies beyond it.
+        """
         iterates = self.solver.iterates(self.problem, potentials)
-        best, status = next(iterates).candidate, self.final_status()
-        for iterate in iterates:
-            best = min(best, iterate.candidate, key=lambda point: point.loss)
+        best = latest = next(iterates).candidate
+        reason: Status | None = None
+        while reason is None:
+            try:
+                iterate = next(iterates)
+            except StopIteration as end:
+                return self.result(latest, _check_status(end.value))
+            latest = iterate.candidate
+            best = min(best, latest, key=lambda point: point.loss)
             self.bound = max(self.bound, iterate.bound)
             self.trace.append((self.problem.calls, best.loss))
-            self.callback(self.statistics(best.loss))
-            reason = self.status(best.loss)
-            if reason:
-                status = reason
-                break
-        model = Model(
-            self.problem.oracle.plan,
-            best.potentials,
-            best.marginals,
-            best.log_partition,
-            self.problem.total,
-        )
-        return Estimate(model=model, status=status, statistics=self.statistics(best.loss))
+            reason = self.reason_to_stop(best.loss)
+        return self.result(best, reason)
 
-    def final_status(self) -> Status:
-        """Why a solver that ends by itself does so."""
-        return Status.AT_NOISE if isinstance(self.solver, EarlyStopping) else Status.STALLED
-
-    def status(self, loss: float) -> Status | None:
+    def reason_to_stop(self, loss: float) -> Status | None:
         """Why to stop now, if there is a reason."""
         allowed = self.tolerance * abs(loss)
         self.n_stalled = self.n_stalled + 1 if self.last - loss <= allowed else 0
@@ -211,16 +200,31 @@ class _Fit:
             return Status.STALLED
         return Status.OUT_OF_STEPS if self.problem.is_exhausted else None
 
-    def statistics(self, loss: float) -> Statistics:
-        """What has been reached so far."""
-        return Statistics(
-            loss=loss,
+    def result(self, point: Candidate, status: Status) -> Estimate:
+        """The point as a model, with what the fit took."""
+        model = Model(
+            self.problem.oracle.plan,
+            point.potentials,
+            point.marginals,
+            point.log_partition,
+            self.problem.total,
+            oracle=self.oracle,
+        )
+        summary = FitSummary(
+            status=status,
+            loss=point.loss,
             lower_bound=self.bound,
             oracle_calls=self.problem.calls,
             seconds=time.perf_counter() - self.start_time,
-            trace=tuple(self.trace),
         )
+        return Estimate(model=model, summary=summary, trace=tuple(self.trace))
 
 
-def _ignore(_statistics: Statistics) -> None:
-    """The callback of those who gave none."""
+def _check_status(returned: object) -> Status:
+    """The reason that a solver gave for ending by itself."""
+    if not isinstance(returned, Status):
+        raise InvalidInput(
+            f"`solver` must return a Status when it ends by itself; got {returned!r}. "
+            "Let its `iterates` end with, for example, `return Status.STALLED`."
+        )
+    return returned

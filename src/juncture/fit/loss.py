@@ -81,9 +81,7 @@ class FitLoss:
     matrix; all others are gone through.
     """
 
-    def __init__(
-        self, layout: Layout, measurements: Sequence[Measurement], kind: str = Kind.LIKELIHOOD
-    ) -> None:
+    def __init__(self, layout: Layout, measurements: Sequence[Measurement], kind: str) -> None:
         self.layout = layout
         self._width = 0.0
         self._set_terms([_make_term(layout, m, _parse_kind(kind)) for m in measurements])

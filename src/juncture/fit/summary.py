@@ -38,7 +38,7 @@ class Status(Enum):
 
     @property
     def advice(self) -> str:
-        """What to do to fit more closely, for whoever runs the fit; empty where there is nothing."""
+        """What to change for a closer fit; empty where nothing helps."""
         return _SENTENCES[self].advice
 
 
@@ -143,7 +143,7 @@ def _read_status(name: object) -> Status:
 def _read_number(
     document: Mapping[str, Any], name: str, *, lowest: float = -math.inf, whole: bool = False
 ) -> float:
-    value = document.get(name)
+    value: Any = document.get(name)
     types, limit = (int, 2**63) if whole else (int | float, 2**1000)
     # The limit comes first: an integer may be too large to be made a float.
     valid = isinstance(value, types) and not isinstance(value, bool)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from juncture.engine.plan import Plan
+from juncture.engine.oracle import Oracle, OracleFactory, build_plan, make_oracle
 from juncture.engine.propagation import Propagation
 from juncture.errors import ModelTooLarge
 from juncture.tables.domain import Domain
@@ -26,14 +26,15 @@ class RecordSearch:
 
     def __init__(
         self, domain: Domain, workload: Workload, rng: np.random.Generator, *,
-        random_ties: bool = True,
+        random_ties: bool = True, oracle: OracleFactory = Propagation,
     ) -> None:  # fmt: skip
         self.domain, self.workload, self.rng = domain, workload, rng
         self._random_ties = random_ties
         self._operators = [task.operator(domain) for task in workload.tasks]
         self._ends = np.cumsum([operator.n_rows for operator in self._operators])[:-1]
         try:
-            self._oracle: Propagation | None = Propagation(Plan.build(domain, workload.cliques))
+            plan = build_plan(oracle, domain, workload.cliques)
+            self._oracle: Oracle | None = make_oracle(oracle, plan)
         except ModelTooLarge:
             self._oracle = None
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from juncture.engine.oracle import OracleFactory, make_oracle
 from juncture.engine.plan import Node, Plan
-from juncture.engine.propagation import Propagation
 from juncture.tables.domain import Clique
 from juncture.tables.layout import Layout, Vector
 
@@ -39,9 +39,16 @@ class Visit(NamedTuple):
 class Calibration:
     """The marginals of all maximal cliques, and the tree between them."""
 
-    def __init__(self, plan: Plan, potentials: Vector, marginals: Vector, total: float) -> None:
-        self._source = plan, potentials
-        self.plan, masses = _with_maximal_cliques(plan, potentials, marginals, total)
+    def __init__(
+        self,
+        plan: Plan,
+        potentials: Vector,
+        marginals: Vector,
+        total: float,
+        oracle: OracleFactory,
+    ) -> None:
+        self._source, self._oracle = (plan, potentials), oracle
+        self.plan, masses = _with_maximal_cliques(plan, potentials, marginals, total, oracle)
         self._vector = masses / total
         self._layout = Layout(self.plan.domain, self.plan.cliques)
         self._total = total
@@ -54,7 +61,8 @@ class Calibration:
         names = self.plan.domain.canonical(name for name in attributes if name in self.home)
         if any(set(names).issubset(node.clique) for node in self.nodes):
             return self
-        return Calibration(*_grow(plan, potentials, [names], self._total), self._total)
+        grown = _grow(plan, potentials, [names], self._total, self._oracle)
+        return Calibration(*grown, self._total, self._oracle)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -158,7 +166,7 @@ def conditional(table: Vector, axes: Clique, given: Clique) -> Vector:
 
 
 def _with_maximal_cliques(
-    plan: Plan, potentials: Vector, marginals: Vector, total: float
+    plan: Plan, potentials: Vector, marginals: Vector, total: float, factory: OracleFactory
 ) -> tuple[Plan, Vector]:
     """A plan that measures every maximal clique, with the marginals of all of them.
 
@@ -167,15 +175,19 @@ def _with_maximal_cliques(
     unmeasured = {node.clique for node in plan.nodes}.difference(plan.cliques)
     if not unmeasured:
         return plan, marginals
-    grown, _, known = _grow(plan, potentials, sorted(unmeasured), total)
+    grown, _, known = _grow(plan, potentials, sorted(unmeasured), total, factory)
     return grown, known
 
 
 def _grow(
-    plan: Plan, potentials: Vector, cliques: Iterable[Clique], total: float
+    plan: Plan, potentials: Vector, cliques: Iterable[Clique], total: float, factory: OracleFactory
 ) -> tuple[Plan, Vector, Vector]:
-    """Plan, potentials and marginals with more cliques measured."""
+    """Plan, potentials and marginals with more cliques measured.
+
+    The tables of maximal cliques are stored in full, so the plan must fit into memory whatever the
+    oracle: `Plan.build` checks that.
+    """
     grown = Plan.build(plan.domain, [*plan.cliques, *cliques])
-    oracle, old = Propagation(grown), Layout(plan.domain, plan.cliques)
+    oracle, old = make_oracle(factory, grown), Layout(plan.domain, plan.cliques)
     start = oracle.layout.pack(old.factor(potentials, clique) for clique in plan.cliques)
     return grown, start, oracle.marginals(start, total).marginals

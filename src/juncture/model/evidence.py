@@ -34,22 +34,19 @@ def allowed_codes(
     return allowed
 
 
-def apply_evidence(
-    plan: Plan, potentials: Vector, codes: Mapping[str, Iterable[int]]
-) -> tuple[Plan, Vector]:
-    """Plan and potentials of the records whose attributes have these codes.
+def apply_evidence(plan: Plan, potentials: Vector, codes: Mapping[str, Iterable[int]]) -> Vector:
+    """The potentials of the records whose attributes have these codes.
 
-    A clique that mentions the attribute takes the evidence in; one is added where none does.
+    The smallest clique that mentions an attribute takes its evidence in, so the plan must have one
+    for each. Cliques that `potentials` does not have yet come last in the plan and begin at zero.
     """
-    new = [(name,) for name in codes if name in plan.free_attributes]
-    grown = Plan.build(plan.domain, [*plan.cliques, *new]) if new else plan
-    layout = Layout(plan.domain, grown.cliques)
+    layout = Layout(plan.domain, plan.cliques)
     moved = np.concatenate([potentials, np.zeros(layout.size - len(potentials))])
     for name, allowed in codes.items():
-        holding = [clique for clique in grown.cliques if name in clique]
+        holding = [clique for clique in plan.cliques if name in clique]
         clique = min(holding, key=plan.domain.size_of)
         impossible = np.ones(plan.domain[name], dtype=np.bool_)
         impossible[list(allowed)] = False
         table = np.moveaxis(layout.view(moved, clique), clique.index(name), 0)
         table[impossible] = -np.inf
-    return grown, moved
+    return moved

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from juncture._util.notebook import Line, max_lines, model_html
+from juncture._util.randomness import Random
+from juncture._util.watch import Watch, ignore_progress
+from juncture.engine.oracle import OracleFactory, build_plan, make_oracle
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
@@ -20,7 +23,7 @@ from juncture.model import information
 from juncture.model.calibration import Calibration
 from juncture.model.evidence import Evidence, allowed_codes, apply_evidence
 from juncture.model.pair_query import PairQuery
-from juncture.model.sampling import Random, Records, Sampler, check_count, draw_key
+from juncture.model.sampling import Records, Sampler, check_count, draw_key
 from juncture.model.tree_query import Table, TreeQuery
 from juncture.tables.codebook import Codebook
 from juncture.tables.domain import Clique, Domain
@@ -47,22 +50,25 @@ class Model:
     total: float
     codebook: Codebook | None = None
     """What the codes stand for, where that is known."""
+    oracle: OracleFactory = field(default=Propagation, repr=False)
+    """What computes marginals, for this model and for all that are made from it."""
 
     @classmethod
     def of_potentials(
-        cls, domain: Domain, potentials: Iterable[Factor], total: float = 1.0
+        cls,
+        domain: Domain,
+        potentials: Iterable[Factor],
+        total: float = 1.0,
+        *,
+        oracle: OracleFactory = Propagation,
     ) -> Model:
         """The model with given potentials: a record's log-probability, up to a constant."""
         factors = list(potentials)
-        plan = Plan.build(domain, [tuple(factor.domain) for factor in factors])
-        return cls._from_vector(plan, Layout(domain, plan.cliques).pack(factors), total, None)
-
-    @classmethod
-    def _from_vector(
-        cls, plan: Plan, vector: Vector, total: float, codebook: Codebook | None
-    ) -> Model:
-        beliefs = Propagation(plan).marginals(vector, total)
-        return cls(plan, vector, beliefs.marginals, beliefs.log_partition, total, codebook)
+        plan = build_plan(oracle, domain, [tuple(factor.domain) for factor in factors])
+        engine = make_oracle(oracle, plan)
+        vector = engine.layout.pack(factors)
+        beliefs = engine.marginals(vector, total)
+        return cls(plan, vector, beliefs.marginals, beliefs.log_partition, total, oracle=oracle)
 
     @property
     def domain(self) -> Domain:
@@ -82,7 +88,7 @@ class Model:
     @cached_property
     def calibration(self) -> Calibration:
         """The model as a tree of probability tables, made when first needed."""
-        return Calibration(self.plan, self.potentials, self.marginals, self.total)
+        return Calibration(self.plan, self.potentials, self.marginals, self.total, self.oracle)
 
     def _repr_html_(self) -> str:
         shown = self.domain.attributes[: max_lines()]
@@ -179,10 +185,16 @@ class Model:
         becomes the expected number of such records.
         """
         codes = allowed_codes(self.domain, self.codebook, evidence)
-        plan, potentials = apply_evidence(self.plan, self.potentials, codes)
-        unscaled = Model._from_vector(plan, potentials, self.total, self.codebook)
-        share = math.exp(unscaled.log_partition - self.log_partition)
-        return replace(unscaled, marginals=unscaled.marginals * share, total=self.total * share)
+        new = [(name,) for name in codes if name in self.plan.free_attributes]
+        grown = [*self.cliques, *new]
+        plan = build_plan(self.oracle, self.domain, grown) if new else self.plan
+        potentials = apply_evidence(plan, self.potentials, codes)
+        beliefs = make_oracle(self.oracle, plan).marginals(potentials, self.total)
+        share = math.exp(beliefs.log_partition - self.log_partition)
+        return replace(
+            self, plan=plan, potentials=potentials, marginals=beliefs.marginals * share,
+            log_partition=beliefs.log_partition, total=self.total * share,
+        )  # fmt: skip
 
     @property
     def entropy(self) -> float:
@@ -245,12 +257,12 @@ class Model:
         *,
         rng: Random = None,
         chunk_size: int = 250_000,
-        callback: Callable[[int, int], None] | None = None,
+        watch: Watch = ignore_progress,
     ) -> Path:
         """Independent synthetic records to a Parquet file, however many, in constant memory.
 
-        They are those that `sample` draws, in what the codebook calls them. `callback` is called
-        after each chunk with the records written so far and all.
+        They are those that `sample` draws, in what the codebook calls them. After each chunk,
+        `watch` is called with what is being done, the records written so far, and their number.
         """
         from juncture.model.record_file import write_parquet  # noqa: PLC0415  (slow to import)
 
@@ -259,7 +271,7 @@ class Model:
             raise InvalidInput("`chunk` must be at least 1; got 0. It is a number of records.")
         write_parquet(
             target, self._free_sampler, self.codebook, count, draw_key(rng), chunk_size,
-            callback or (lambda _done, _all: None),
+            watch,
         )  # fmt: skip
         return target
 
@@ -297,4 +309,4 @@ class Model:
 
     def most_probable(self) -> dict[str, int]:
         """The record with the largest probability; ties go to low codes."""
-        return Propagation(self.plan).maximum(self.potentials).record
+        return make_oracle(self.oracle, self.plan).maximum(self.potentials).record

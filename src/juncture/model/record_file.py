@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,11 +11,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from juncture._util.atomic_file import atomic_write
+from juncture._util.watch import Watch
 from juncture.model.sampling import Codes, Sampler
 from juncture.tables.codebook import Codebook, Value
-
-Callback = Callable[[int, int], None]
-"""Called after each chunk with the records written so far and all that are asked for."""
 
 
 def write_parquet(
@@ -25,7 +23,7 @@ def write_parquet(
     n: int,
     key: int,
     chunk_size: int,
-    callback: Callback,
+    watch: Watch,
 ) -> None:
     """Draw records and write them, in one file or not at all."""
     book = codebook or Codebook.plain(sampler.domain)
@@ -37,7 +35,7 @@ def write_parquet(
             pairs = zip(columns.values(), codes, strict=True)
             arrays = [column.array(part) for column, part in pairs]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-            callback(first + codes.shape[1], n)
+            watch("writing records", first + codes.shape[1], n)
 
 
 class _Column(NamedTuple):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from juncture._util.randomness import Random
 from juncture._util.threads import run_parallel, split_range
 from juncture.engine.compiled.loader import pointer, routine
 from juncture.errors import ImpossibleModel, InvalidInput
@@ -25,7 +26,6 @@ from juncture.tables.layout import Vector
 
 Codes = NDArray[np.int32]
 Records = dict[str, Codes]
-Random = np.random.Generator | int | None
 Integers = NDArray[np.int64]
 
 # Below this many draws, waking a second thread costs more than it saves.

@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from juncture._util.atomic_file import atomic_write
+from juncture._util.randomness import Random
 from juncture._util.watch import Watch, ignore_progress
 from juncture.errors import InvalidInput
-from juncture.model.sampling import Random, Records, check_count
+from juncture.model.sampling import Records, check_count
 from juncture.publish.release import Release
 from juncture.tables.codebook import Codebook, Value
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from juncture._util.notebook import list_html
-from juncture.engine.plan import Plan
+from juncture.engine.oracle import Oracle, OracleFactory, build_plan, make_oracle
 from juncture.engine.propagation import Propagation
 from juncture.errors import (
     ImpossibleModel,
@@ -114,12 +114,16 @@ class Release:
         return target
 
 
-def load(path: str | Path) -> Release:
-    """Read a release; a damaged or hostile file gets a clear error and nothing large is made."""
+def load(path: str | Path, oracle: OracleFactory = Propagation) -> Release:
+    """Read a release; a damaged or hostile file gets a clear error and nothing large is made.
+
+    `oracle` computes the marginals that the stored ones are checked against, and those of all
+    models that are made from the release's own.
+    """
     source = Path(path)
     document, arrays = archive.read(source)
     try:
-        return _read_release(document, arrays)
+        release = _read_release(document, arrays, oracle)
     except UnreadableFile as error:
         raise UnreadableFile(f"`path` must be a release; got {source}: {error}") from None
     except JunctureError as error:
@@ -131,9 +135,17 @@ def load(path: str | Path) -> Release:
             f"`path` must be a sound release; got {source}, whose document does not fit together "
             f"({type(error).__name__}: {error}). Ask for it again where it came from."
         ) from None
+    engine = make_oracle(oracle, release.model.plan)  # outside: its faults are not the file's
+    try:
+        _check_marginals(release.model, engine)
+    except JunctureError as error:
+        raise UnreadableFile(
+            f"`path` must be a sound release; got {source}, which is not: {error}"
+        ) from None
+    return release
 
 
-def _read_release(document: Document, arrays: list[Vector]) -> Release:
+def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactory) -> Release:
     if document.get("format") != FORMAT:
         raise UnreadableFile("it is a file of another kind. Give a file that Release.save wrote.")
     if document.get("version") == 1:
@@ -147,7 +159,7 @@ def _read_release(document: Document, arrays: list[Vector]) -> Release:
     schema, guarantee, fit = document["schema"], document["guarantee"], document["fit"]
     return Release(
         schema=None if schema is None else parse_schema(tomllib.loads(schema)),
-        model=_read_model(document, domain, arrays),
+        model=_read_model(document, domain, arrays, oracle),
         measurements=tuple(_read_measurement(m, domain, arrays) for m in document["measurements"]),
         guarantee=None if guarantee is None else Guarantee.from_json(guarantee),
         fit=None if fit is None else FitSummary.from_json(fit),
@@ -157,22 +169,30 @@ def _read_release(document: Document, arrays: list[Vector]) -> Release:
     )
 
 
-def _read_model(document: Document, domain: Domain, arrays: list[Vector]) -> Model:
-    """The model, after its parts have been checked against each other."""
+def _read_model(
+    document: Document, domain: Domain, arrays: list[Vector], oracle: OracleFactory
+) -> Model:
+    """The model as it is stored; `_check_marginals` compares its parts."""
     layout = Layout(domain, [tuple(clique) for clique in document["cliques"]])
     potentials, marginals = layout.as_vector(arrays[0]), layout.as_vector(arrays[1])
     total, log_partition = float(document["total"]), float(document["log_partition"])
     if not (math.isfinite(total) and total > 0 and math.isfinite(log_partition)):
         raise ValueError(total, log_partition)
-    plan = Plan.build(domain, layout.cliques)
-    beliefs = Propagation(plan).marginals(potentials, total)
-    wrong = np.abs(beliefs.marginals - marginals).max(initial=0.0)
-    same = abs(beliefs.log_partition - log_partition) <= _TOLERANCE * max(1.0, abs(log_partition))
-    if not (wrong <= _TOLERANCE * total and same and marginals.min(initial=0.0) >= 0.0):
-        raise ImpossibleModel("`marginals` must be those of the potentials; got others.")
+    plan = build_plan(oracle, domain, layout.cliques)
     codebook = document["codebook"]
     book = None if codebook is None else _read_codebook(codebook).bind(domain)
-    return Model(plan, potentials, marginals, log_partition, total, book)
+    return Model(plan, potentials, marginals, log_partition, total, book, oracle)
+
+
+def _check_marginals(model: Model, engine: Oracle) -> None:
+    """Refuse marginals that are not those of the potentials, as far as the oracle can tell."""
+    beliefs = engine.marginals(model.potentials, model.total)
+    tolerance = _TOLERANCE + beliefs.error
+    wrong = np.abs(beliefs.marginals - model.marginals).max(initial=0.0)
+    off = abs(beliefs.log_partition - model.log_partition)
+    same = off <= tolerance * max(1.0, abs(model.log_partition))
+    if not (wrong <= tolerance * model.total and same and model.marginals.min(initial=0.0) >= 0.0):
+        raise ImpossibleModel("`marginals` must be those of the potentials; got others.")
 
 
 def _write_measurement(measurement: Measurement, arrays: list[Vector]) -> Document:

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from juncture._util.randomness import Random
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
@@ -60,10 +61,13 @@ class Workload:
 
     @classmethod
     def random_marginals(
-        cls, domain: Domain, n: int, k: int, *, seed: int, max_cells: int | None = None
+        cls, domain: Domain, n: int, k: int, *, rng: Random, max_cells: int | None = None
     ) -> Workload:
-        """Some sets of k attributes at random, of no more than so many cells each."""
-        return cls.of_marginals(domain, _choose_cliques(domain, n, k, seed, max_cells))
+        """Every count of `n` random sets of `k` attributes, each with at most `max_cells` cells.
+
+        A seed as `rng` gives the same sets on every machine.
+        """
+        return cls.of_marginals(domain, _choose_cliques(domain, n, k, rng, max_cells))
 
     @classmethod
     def paper_triples(cls, domain: Domain, n_records: int) -> Workload:
@@ -112,9 +116,9 @@ def workload_error(truth: Sequence[Vector], answers: Sequence[Vector]) -> float:
 
 
 def _choose_cliques(
-    domain: Domain, n: int, k: int, seed: int, max_cells: int | None
+    domain: Domain, n: int, k: int, rng: Random, max_cells: int | None
 ) -> list[Clique]:
-    """The same sets of attributes for the same seed, whatever machine draws them."""
+    """`n` of the sets of `k` attributes that are small enough, at random."""
     fitting = [
         clique
         for clique in combinations(domain, k)
@@ -125,5 +129,9 @@ def _choose_cliques(
             f"`n` must be at most the {len(fitting)} sets of {k} attributes that are small enough; "
             f"got {n}. Ask for fewer, or allow more cells."
         )
-    indices = np.random.RandomState(seed).choice(len(fitting), n, replace=False)
+    # For a seed, the old generator: its stream never changes, and the paper's triples come from it.
+    if isinstance(rng, int | np.integer):
+        indices = np.random.RandomState(rng).choice(len(fitting), n, replace=False)
+    else:
+        indices = np.random.default_rng(rng).choice(len(fitting), n, replace=False)
     return [fitting[index] for index in indices]

@@ -14,17 +14,15 @@ starts from there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from juncture.engine import vector_ops as flat
-from juncture.fit.solvers.problem import Candidate, Iterate, Problem
+from juncture.fit.solvers.matching import match_average
+from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
 from juncture.tables.layout import Vector
 
-# Below this mass a cell's logarithm says nothing any more.
-MIN_MASS = 1e-300
 _RELATIVE_ROUNDING = 1e-12
 # A first step moves potentials by the inverse of this at most.
 _CAUTION = 0.1
@@ -42,7 +40,7 @@ class Accelerated:
     matching_steps: int = 8
     patience: int = 1
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the matched point at the end of every cycle."""
         best = problem.evaluate(potentials)
         yield Iterate(best)
@@ -53,7 +51,10 @@ class Accelerated:
                 cycle = Cycle(problem, best, curvature)
                 while problem.calls < last_call and not problem.is_exhausted and cycle.step():
                     pass
-                matched, share = _match(problem, cycle, max(share, 0.1), self.matching_steps)
+                matched, share = match_average(
+                    problem, cycle.own_candidate(), cycle.average, lambda point: point.loss,
+                    steps=self.matching_steps, share=max(share, 0.1), max_failures=2,
+                )  # fmt: skip
                 improving = matched.loss < best.loss * (1.0 - _RELATIVE_ROUNDING)
                 best = min(best, matched, key=lambda point: point.loss)
                 curvature = cycle.curvature if cycle.weight > 0.0 else curvature
@@ -116,6 +117,11 @@ class Cycle:
         self.log_partition, self.loss = log_partition, loss
         return True
 
+    def own_candidate(self) -> Candidate:
+        """The potentials with their own marginals and loss; those of the average are better."""
+        value = self.problem.loss.value(self.own)
+        return Candidate(self.potentials, self.own, self.log_partition, value)
+
     def bound(self) -> float:
         """The least of the averaged linearisations, which lie below the loss everywhere.
 
@@ -138,22 +144,3 @@ def first_curvature(problem: Problem, start: Candidate) -> float:
 
 def _step_length(curvature: float, weight: float) -> float:
     return (1.0 + math.sqrt(1.0 + 4.0 * curvature * weight)) / (2.0 * curvature)
-
-
-def _match(problem: Problem, cycle: Cycle, share: float, steps: int) -> tuple[Candidate, float]:
-    """Move the potentials towards those of the averaged marginals while the loss falls."""
-    goal = np.log(np.maximum(cycle.average, MIN_MASS))
-    value = problem.loss.value(cycle.own)
-    first = best = Candidate(cycle.potentials, cycle.own, cycle.log_partition, value)
-    failures = 0
-    for _ in range(steps):
-        lag = goal - np.log(np.maximum(best.marginals, MIN_MASS))
-        tried = problem.evaluate(best.potentials + share * lag)
-        if tried.loss < best.loss:
-            best, share = tried, share * 1.3
-        else:
-            failures, share = failures + 1, share * 0.4
-        # A share left over from the last cycle may be far too large: it shrinks until one helps.
-        if failures >= 2 and best is not first:
-            break
-    return best, share

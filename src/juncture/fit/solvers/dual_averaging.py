@@ -10,9 +10,7 @@ whatever the cliques, and it is the default.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Literal
 
 import numpy as np
@@ -20,7 +18,7 @@ import numpy as np
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.loss import FitLoss
-from juncture.fit.solvers.problem import Iterate, Problem
+from juncture.fit.solvers.problem import Iterate, Iterates, Problem
 from juncture.tables.layout import Vector
 
 
@@ -35,14 +33,16 @@ class DualAveraging:
     """How many oracle calls pass between two points that are yielded."""
     patience: int = 10
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the point of the latest potentials, every so many calls."""
         constant = self.constant or self._constant(problem)
         start = problem.evaluate(potentials)
         yield Iterate(start)
         own = start.marginals
         average, slopes = own, np.zeros_like(own)
-        for step in count(1):
+        step = 0
+        while True:
+            step += 1
             share = 2.0 / (step + 1)
             middle = (1.0 - share) * average + share * own
             _, slope = problem.loss.value_and_gradient(middle)

@@ -16,15 +16,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from juncture._util.randomness import Random
 from juncture.errors import InvalidInput
 from juncture.fit.loss import FitLoss, Term
-from juncture.fit.solvers.accelerated import MIN_MASS, Cycle, first_curvature
-from juncture.fit.solvers.problem import Candidate, Iterate, Problem
+from juncture.fit.solvers.accelerated import Cycle, first_curvature
+from juncture.fit.solvers.matching import match_average
+from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
+from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
 # A judged run goes on until its weight is this many times that of the best point so far.
@@ -48,22 +50,30 @@ class EarlyStopping:
     matching_steps: int = 60
     matching_accuracy: float = 1e-3
     """Matching ends when the mean total variation distance to the goal is below this."""
-    seed: int = 0
-    patience: int = 1
+    rng: Random = 0
+    """The fresh noise: a generator, the seed of one, or None for one of its own."""
+    patience: int = 3
+    """More than the points that it yields: it ends by itself and is not to be taken for stalled."""
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The uniform start, then the one point where fitting shall end."""
         loss = _require_fit_loss(problem)
         uniform = np.where(np.isneginf(potentials), -np.inf, 0.0)
         start = problem.evaluate(uniform)
         yield Iterate(start)
-        rng = _make_generator(self.seed, loss)
+        rng = _make_generator(self.rng, loss)
         curves = [self._validation_curve(problem, loss, start, rng) for _ in range(self.draws)]
         limit = _best_weight(curves) * math.sqrt(1.0 + self.division**2)
         cycle = Cycle(problem, start, first_curvature(problem, start))
         while not problem.is_exhausted and cycle.step(max_length=limit - cycle.weight):
             pass
-        yield Iterate(self._match(problem, cycle), cycle.bound())
+        matched = match_average(
+            problem, cycle.own_candidate(), cycle.average,
+            lambda point: _distance(problem, point.marginals, cycle.average),
+            steps=min(self.matching_steps, problem.calls_left), enough=self.matching_accuracy,
+        ).candidate  # fmt: skip
+        yield Iterate(matched, cycle.bound())
+        return Status.AT_NOISE
 
     def _validation_curve(
         self, problem: Problem, loss: FitLoss, start: Candidate, rng: np.random.Generator
@@ -86,24 +96,6 @@ class EarlyStopping:
                 break
         return curve or [best]
 
-    def _match(self, problem: Problem, cycle: Cycle) -> Candidate:
-        """The potentials whose marginals are the cycle's average, by iterative scaling."""
-        goal, share = cycle.average, 0.1
-        logs = np.log(np.maximum(goal, MIN_MASS))
-        best = problem.evaluate(cycle.potentials.copy())
-        least = _distance(problem, best.marginals, goal)
-        for _ in range(self.matching_steps):
-            if problem.is_exhausted or least < self.matching_accuracy:
-                break
-            lag = logs - np.log(np.maximum(best.marginals, MIN_MASS))
-            tried = problem.evaluate(best.potentials + share * lag)
-            reached = _distance(problem, tried.marginals, goal)
-            if reached < least:
-                best, least, share = tried, reached, share * 1.3
-            else:
-                share *= 0.4
-        return best
-
 
 def _require_fit_loss(problem: Problem) -> FitLoss:
     if not isinstance(problem.loss, FitLoss) or not problem.loss.is_smooth:
@@ -114,13 +106,15 @@ def _require_fit_loss(problem: Problem) -> FitLoss:
     return problem.loss
 
 
-def _make_generator(seed: int, loss: FitLoss) -> np.random.Generator:
-    """A generator that depends on the measured values too.
+def _make_generator(rng: Random, loss: FitLoss) -> np.random.Generator:
+    """The generator given, or one that depends on the seed and on the measured values.
 
     A seed alone could repeat the very noise that a simulation with the same seed has added.
     """
+    if not isinstance(rng, int | np.integer):
+        return np.random.default_rng(rng)
     digest = hashlib.sha256(b"".join(term.values.tobytes() for term in loss.terms)).digest()
-    return np.random.default_rng([seed, int.from_bytes(digest[:8])])
+    return np.random.default_rng([int(rng), int.from_bytes(digest[:8])])
 
 
 def _fresh_noise(term: Term, rng: np.random.Generator) -> Vector:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from juncture.fit.solvers.dual_averaging import record_constant
-from juncture.fit.solvers.problem import Iterate, Problem
+from juncture.fit.solvers.problem import Iterate, Iterates, Problem
 from juncture.tables.layout import Vector
 
 
@@ -20,7 +19,7 @@ class InteriorGradient:
     """How many oracle calls pass between two points that are yielded."""
     patience: int = 10
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the point of the latest potentials, every so many calls."""
         start = problem.evaluate(potentials)
         yield Iterate(start)

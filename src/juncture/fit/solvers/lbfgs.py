@@ -8,12 +8,11 @@ potentials move along the loss's own gradient, which two more oracle calls tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from juncture.fit.solvers.problem import Candidate, Iterate, Problem
+from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
 from juncture.tables.layout import Vector
 
 # The largest change of a potential in the central difference.
@@ -27,7 +26,7 @@ class LBFGS:
     round_steps: int = 20
     patience: int = 3
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the best point after each round."""
         from scipy.optimize import minimize  # noqa: PLC0415  slow to import
 

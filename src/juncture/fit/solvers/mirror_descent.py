@@ -8,13 +8,12 @@ step grows after each success. A loss with kinks has no such promise and takes d
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from juncture.engine import vector_ops as flat
 from juncture.errors import InvalidInput
-from juncture.fit.solvers.problem import Candidate, Iterate, Problem
+from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
 from juncture.tables.layout import Vector
 
 _SMALLEST_STEP = 1e-30
@@ -39,7 +38,7 @@ class MirrorDescent:
                 "Take 'search' for smooth losses and 'decreasing' for others."
             )
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the best point so far, every so many calls."""
         current = best = problem.evaluate(potentials)
         yield Iterate(best)

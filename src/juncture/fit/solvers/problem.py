@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Generator
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from juncture.engine.reference import Oracle
+from juncture._util.watch import Watch, ignore_progress
+from juncture.engine.oracle import Oracle
 from juncture.fit.loss import Loss
+from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
 
@@ -29,19 +31,22 @@ class Iterate(NamedTuple):
     bound: float = -math.inf
 
 
-class CallCounter:
-    """How many oracle calls were made, and how many may be."""
+Iterates = Generator[Iterate, None, Status]
+"""What `Solver.iterates` is: points, and at the end the reason for ending."""
 
-    def __init__(self, max_calls: int, watch: Callable[[int, int], None] | None = None) -> None:
+
+class CallCounter:
+    """How many oracle calls were made, and how many are allowed."""
+
+    def __init__(self, max_calls: int, watch: Watch = ignore_progress) -> None:
         self.n_calls = 0
         self.max_calls = max_calls
         self._watch = watch
 
     def count(self) -> None:
-        """One more call; whoever watches is told."""
+        """Count one more call, and report it to the watch."""
         self.n_calls += 1
-        if self._watch is not None:
-            self._watch(self.n_calls, self.max_calls)
+        self._watch("fitting the model", self.n_calls, self.max_calls)
 
 
 class Problem:
@@ -63,6 +68,11 @@ class Problem:
         return self._calls.n_calls
 
     @property
+    def calls_left(self) -> int:
+        """The oracle calls that are still allowed."""
+        return max(0, self._calls.max_calls - self._calls.n_calls)
+
+    @property
     def is_exhausted(self) -> bool:
         """Whether the allowed oracle calls are used up."""
         return self._calls.n_calls >= self._calls.max_calls
@@ -74,22 +84,34 @@ class Problem:
         return beliefs.marginals, beliefs.log_partition
 
     def evaluate(self, potentials: Vector) -> Candidate:
-        """The potentials with what belongs to them."""
+        """The candidate that these potentials make."""
         marginals, log_partition = self.marginals(potentials)
         return Candidate(potentials, marginals, log_partition, self.loss.value(marginals))
 
     def minimise_linear(self, slope: Vector, excluded: Vector) -> float:
-        """The least that a linear function of the marginals can be: at one record, all mass."""
+        """The least that a linear function of the marginals can be: at one record, all mass.
+
+        Minus infinity if the oracle is not exact: a record that is only nearly the best would give
+        a number above the least, and a bound made from it would certify too much.
+        """
+        if not self.oracle.is_exact:
+            return -math.inf
         toward = np.where(np.isneginf(excluded), -np.inf, -slope)
         return -self.total * self.oracle.maximum(toward).score
 
 
 class Solver(Protocol):
-    """A method: from potentials to better and better points."""
+    """A method that goes from potentials to better and better points.
+
+    It is a generator. The loop in `estimate` takes its points and decides when to stop; a method
+    that knows by itself where to end returns the reason, and the last point it yielded is then its
+    answer (otherwise the answer is the point with the least loss). A wrapper that passes on the
+    points of another solver passes on its reason too: `status = yield from inner.iterates(...)`.
+    """
 
     @property
     def patience(self) -> int:
-        """After how many points without progress the method may be taken to have stalled."""
+        """After how many points without progress the loop takes the method to have stalled."""
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
-        """The start, then better points without end; the loop decides when to stop."""
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
+        """The start, then better points; returns why it ends, if it ends by itself."""

@@ -12,7 +12,6 @@ that a faster method has brought near.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from juncture.engine import vector_ops as flat
 from juncture.errors import InvalidInput
 from juncture.fit.loss import FitLoss
-from juncture.fit.solvers.problem import Candidate, Iterate, Problem
+from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
 from juncture.tables.layout import Vector
 
 # The residual, in standard deviations, within which a multiplier is at first not at its limit.
@@ -44,7 +43,7 @@ class Proximal:
     memory: int = 20
     patience: int = 12
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the best point after each step, with the best bound so far."""
         dual = _Dual(problem, potentials)
         centre, bound = dual.start, dual.bound()

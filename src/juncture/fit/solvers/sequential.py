@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from juncture.fit.solvers.problem import Iterate, Problem, Solver
+from juncture.fit.solvers.problem import Iterates, Problem, Solver
 from juncture.tables.layout import Vector
 
 
@@ -25,8 +24,8 @@ class Sequential:
         """That of the second, which must be given the time to begin."""
         return self.first.patience + self.second.patience
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
-        """The points of the first, then those of the second."""
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
+        """The points of the first, then those of the second, which says why it ends."""
         last, n_stalled = math.inf, 0
         for iterate in self.first.iterates(problem, potentials):
             yield iterate
@@ -35,4 +34,4 @@ class Sequential:
             last = loss
             if n_stalled >= self.first.patience:
                 break
-        yield from self.second.iterates(problem, potentials)
+        return (yield from self.second.iterates(problem, potentials))

@@ -8,13 +8,13 @@ Not for the last digits: a relay hands the result over to the proximal method fo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from juncture.errors import InvalidInput
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.accelerated import Accelerated
-from juncture.fit.solvers.problem import Candidate, Iterate, Problem, Solver
+from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem, Solver
+from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
 
@@ -33,7 +33,7 @@ class Smoothed:
     the rounding is not worth undoing better than it falsifies."""
     patience: int = 4
 
-    def iterates(self, problem: Problem, potentials: Vector) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the best point after each round of each width, down to the last."""
         if not isinstance(problem.loss, FitLoss):
             raise InvalidInput(
@@ -55,6 +55,7 @@ class Smoothed:
                     break
                 last = iterate.candidate.loss
             width *= self.shrinkage
+        return Status.STALLED
 
 
 def _with_true_loss(problem: Problem, point: Candidate) -> Candidate:

@@ -1,0 +1,158 @@
+"""What a marginal oracle is: potentials on the measured cliques in, their marginals out.
+
+A fit and a model know their oracle by this protocol alone, and make it with a factory that they
+are given: `Propagation` is one, and so is any other callable that takes a plan. An oracle need not
+be exact. One that estimates its marginals, say from weighted records, sets `is_exact` to False and
+states with every answer how far off it may be; no certificate is then claimed from it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from juncture.engine.plan import Plan
+from juncture.errors import InvalidInput
+from juncture.tables.domain import Domain
+from juncture.tables.layout import Layout, Vector
+
+IMPOSSIBLE_MESSAGE = (
+    "`potentials` must leave at least one record possible; got minus infinity for every one. "
+    "Remove a structural zero: together they contradict each other."
+)
+# What `Oracle` asks for, by name: an error can then say what is missing.
+_PARTS = ("plan", "layout", "is_exact", "marginals", "maximum")
+
+
+class Beliefs(NamedTuple):
+    """The marginals of all measured cliques, scaled to the total, and log Z."""
+
+    marginals: Vector
+    log_partition: float
+    error: float = 0.0
+    """How far a marginal may be off, by the oracle's own estimate, as a share of the total."""
+
+
+class Peak(NamedTuple):
+    """The most probable record, as a code per attribute, and its sum of potentials."""
+
+    record: dict[str, int]
+    score: float
+
+
+class Call(NamedTuple):
+    """The arguments of `Oracle.marginals` after they have been checked."""
+
+    potentials: Vector
+    total: float
+    out: Vector
+
+
+class Oracle(Protocol):
+    """Potentials on the measured cliques of a plan -> marginals on the same cliques.
+
+    Potentials are logarithms, one flat vector in the order of `layout`; the model gives a
+    record the probability exp(sum of its potentials - log_partition). Minus infinity excludes
+    a cell.
+    """
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that the oracle was made for."""
+
+    @property
+    def layout(self) -> Layout:
+        """Where each clique's table lies in a vector."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether answers are right up to rounding; certificates need an oracle that is."""
+
+    def marginals(
+        self, potentials: Vector, total: float = 1.0, *, out: Vector | None = None
+    ) -> Beliefs:
+        """Marginals that sum to the total, and the log-partition function.
+
+        `out` receives the marginals when given; it must not overlap `potentials`.
+        """
+
+    def maximum(self, potentials: Vector) -> Peak:
+        """The record with the largest sum of potentials."""
+
+
+OracleFactory = Callable[[Plan], Oracle]
+"""Makes the oracle of a plan: a class such as `Propagation`, or any function that returns one."""
+
+
+@runtime_checkable
+class PlanBuilder(Protocol):
+    """A factory with its own way of planning, because its oracles do not walk the whole tree."""
+
+    def build_plan(self, domain: Domain, cliques: Iterable[Iterable[str]]) -> Plan:
+        """The plan that an oracle of this factory needs for the cliques."""
+
+
+def build_plan(factory: OracleFactory, domain: Domain, cliques: Iterable[Iterable[str]]) -> Plan:
+    """The plan for an oracle of the factory.
+
+    By default this is `Plan.build`, which refuses a junction tree that does not fit into memory,
+    as exact message passing requires. A factory whose oracles get by without the tree has a method
+    `build_plan(domain, cliques)`, which is asked instead.
+    """
+    if isinstance(factory, PlanBuilder):
+        return factory.build_plan(domain, cliques)
+    return Plan.build(domain, cliques)
+
+
+def make_oracle(factory: OracleFactory, plan: Plan) -> Oracle:
+    """The oracle that the factory makes for the plan, or a clear error if it is not one."""
+    if not callable(factory) or not _takes_plan(factory, plan):
+        raise InvalidInput(
+            f"`oracle` must be callable with a plan alone; got {factory!r}. "
+            "Give a class such as Propagation, or wrap it in a function of the plan."
+        )
+    oracle = factory(plan)
+    missing = [name for name in _PARTS if not hasattr(oracle, name)]
+    if missing:
+        raise InvalidInput(
+            f"`oracle` must make objects with {', '.join(_PARTS)}; got a "
+            f"{type(oracle).__name__} without {', '.join(missing)}."
+        )
+    if oracle.layout.cliques != plan.cliques:
+        raise InvalidInput(
+            "`oracle` must keep the cliques of its plan and their order; got a layout of others. "
+            "Make it with Layout(plan.domain, plan.cliques)."
+        )
+    return oracle
+
+
+def _takes_plan(factory: OracleFactory, plan: Plan) -> bool:
+    """Whether the factory can be called with a plan; asked first, so that no error is hidden."""
+    try:
+        inspect.signature(factory).bind(plan)
+    except TypeError:
+        return False
+    except ValueError:  # some compiled callables do not tell their signature
+        return True
+    return True
+
+
+def check_call(layout: Layout, potentials: Vector, total: float, out: Vector | None) -> Call:
+    """The arguments of `Oracle.marginals`, or a clear error."""
+    vector = layout.as_vector(potentials)
+    if not 0.0 < total < np.inf:
+        raise InvalidInput(
+            f"`total` must be positive and finite; got {total}. "
+            "Give the number of records that the marginals add up to."
+        )
+    if out is None:
+        return Call(vector, float(total), np.empty(layout.size))
+    if layout.as_vector(out) is not out or np.may_share_memory(out, vector):
+        raise InvalidInput(
+            "`out` must be a writable, contiguous float64 array apart from `potentials`; "
+            "got another kind. Make it with numpy.empty(layout.size)."
+        )
+    return Call(vector, float(total), out)
