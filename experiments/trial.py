@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from juncture.mechanisms.outcome import Outcome
 from paper_data import DataSet
 
 from juncture.fit.estimation import Estimate, estimate
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.problem import Solver
 from juncture.mechanisms.hdmm import HDMM
-from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.strategy import Strategy
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget

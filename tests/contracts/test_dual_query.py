@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from juncture.mechanisms.outcome import Outcome
 from scipy.stats import chi2
 
 from juncture.engine.plan import Plan
@@ -16,7 +17,6 @@ from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.mechanisms.draw_likelihood import DrawLikelihood, Round
 from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import Estimation
-from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.record_search import RecordSearch
 from juncture.privacy import score
 from juncture.privacy.accounting import Neighbours

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from juncture.errors import InvalidInput
-from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon, epsilon_of_rho, gaussian_stddev, l1_sensitivity, l2_sensitivity, laplace_scale, planned_epsilon, rho_of_epsilon
+from juncture.privacy.accounting import (
+    Cost,
+    Neighbours,
+    composed_epsilon,
+    epsilon_of_rho,
+    gaussian_stddev,
+    l1_sensitivity,
+    l2_sensitivity,
+    laplace_scale,
+    planned_epsilon,
+    rho_of_epsilon,
+)
 from juncture.privacy.budget import Budget
 from juncture.tables.domain import Domain
 from juncture.tables.queries import blocks as block

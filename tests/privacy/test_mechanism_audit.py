@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from juncture.mechanisms.outcome import Outcome
 
 from audit import lower_bound
 from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import HDMM, Estimation
 from juncture.mechanisms.mwem import MWEM, Selection
-from juncture.mechanisms.outcome import Outcome
 from juncture.mechanisms.privbayes import PrivBayes
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from juncture.mechanisms.forecast import forecast, mechanism_for
 
 from juncture.errors import BudgetExceeded, InvalidInput
-from juncture.mechanisms.forecast import forecast, mechanism_for
 from juncture.mechanisms.hdmm import HDMM, Estimation
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget

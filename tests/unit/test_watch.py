@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from juncture.mechanisms.forecast import mechanism_for
 
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.early_stopping import EarlyStopping
-from juncture.mechanisms.forecast import mechanism_for
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger

@@ -97,9 +97,8 @@ def estimate(
             solver=EarlyStopping() if stop_at_noise else None,
             watch=watch,
         )
-    statistics = fit.summary.to_json()
     model = fit.model if known else fit.model.with_codebook(options.codebook)
-    Release(model=model, measurements=measurements, statistics=statistics, schema=known).save(out)
+    Release(model=model, measurements=measurements, fit=fit.summary, schema=known).save(out)
     _print_summary(out, measurements, fit, as_json=as_json)
 
 

@@ -34,6 +34,60 @@ if TYPE_CHECKING:
     from juncture.mechanisms.mechanism import MarginalForecast, Run
     from juncture.privacy.ledger import Ledger
 
+
+@list_mechanisms
+def plan(
+    schema: SchemaFile,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    mechanism: MechanismOption = None,
+    marginals: Marginals = None,
+    cliques: Cliques = None,
+    triples: Triples = None,
+    seed: Seed = 0,
+    neighbours: NeighboursOption = None,
+    records: Annotated[
+        int | None,
+        typer.Option(
+            "--records",
+            metavar="N",
+            min=1,
+            help="About how many records there are, if that is public: for relative errors, and "
+            "for privbayes and dualquery.",
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger",
+            metavar="FILE",
+            help="A ledger that should pay: says whether it can, and takes its neighbours.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a release would measure, cost and get wrong. No data is read, nothing is spent.
+
+    For hdmm: the expected error of every marginal, from its own measurement alone; the model joins
+    all of them and is usually nearer. For the others, which choose by the data, what is known
+    before: rounds, prices and noise.
+
+    \b
+    Mechanisms:
+    {mechanisms}
+
+    \b
+    Examples:
+      juncture plan --schema people.toml --epsilon 1 --marginals 2 --records 50000
+      juncture plan --schema people.toml --rho 0.1 --cliques "age,sex;sex,income"
+      juncture plan --schema people.toml --epsilon 1 --mechanism mwem --triples 15
+    """
+    from juncture.mechanisms.registry import prepare
+    from juncture.privacy.accounting import Neighbours
+    from juncture.tables.schema_toml import read_schema
+    from juncture.workflow.release import resolve_neighbours
+
     require_file(schema, "--schema")
     budget, name = make_budget(epsilon, delta, rho), check_mechanism(mechanism)
     workload = WorkloadOptions(marginals, cliques, triples, seed).build(read_schema(schema).domain)

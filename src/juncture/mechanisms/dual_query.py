@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from juncture._util.randomness import Random
 from juncture._util.watch import Watch
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
@@ -26,7 +27,6 @@ from juncture.mechanisms.mechanism import (
     require_n_records,
 )
 from juncture.mechanisms.record_search import RecordSearch
-from juncture.model.sampling import Random
 from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import ZCDP

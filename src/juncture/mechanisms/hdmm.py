@@ -85,7 +85,10 @@ class HDMM(Mechanism):
     max_steps: int = 5000
 
     def prepare(
-        self, workload: Workload, neighbours: Neighbours, n_records: int | None = None  # noqa: ARG002
+        self,
+        workload: Workload,
+        neighbours: Neighbours,
+        n_records: int | None = None,  # noqa: ARG002
     ) -> Run:
         """Optimise the strategy, and plan the model. Errors are those of least squares alone."""
         refuse_empty(workload)

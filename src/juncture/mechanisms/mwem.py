@@ -84,7 +84,10 @@ class MWEM(Mechanism):
     max_steps: int = 1000
 
     def prepare(
-        self, workload: Workload, neighbours: Neighbours, n_records: int | None = None  # noqa: ARG002
+        self,
+        workload: Workload,
+        neighbours: Neighbours,
+        n_records: int | None = None,  # noqa: ARG002
     ) -> Run:
         """Divide the budget: what is measured depends on the data, what it costs does not."""
         self._check(workload)

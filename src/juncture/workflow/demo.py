@@ -22,9 +22,9 @@ from juncture.errors import InvalidInput
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.proximal import Proximal
 from juncture.fit.solvers.sequential import Sequential
-from juncture.mechanisms.mechanism import Run
 from juncture.mechanisms.hdmm import HDMM
 from juncture.mechanisms.least_squares import local_least_squares
+from juncture.mechanisms.mechanism import Run
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from juncture._util.watch import Watch, ignore_progress
 from juncture.errors import InvalidInput
@@ -14,12 +15,15 @@ from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger, refuse_overspending
 from juncture.private.curator import Curator
-from juncture.private.sources.read import Table, read_table
+from juncture.private.sources.read import read_table
 from juncture.private.sources.source import Source
 from juncture.publish.release import Release
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import read_schema
 from juncture.tables.workload import Workload
+
+if TYPE_CHECKING:
+    from juncture.private.sources.read import Table
 
 
 def release(
@@ -91,9 +95,7 @@ def open_or_create(path: Path, budget: Budget, neighbours: Neighbours, run: Run)
     return Ledger.create(path, budget, neighbours)
 
 
-def _make_workload(
-    schema: Schema, workload: Workload | Iterable[Iterable[str]] | None
-) -> Workload:
+def _make_workload(schema: Schema, workload: Workload | Iterable[Iterable[str]] | None) -> Workload:
     if isinstance(workload, Workload):
         return workload
     if workload is None:

@@ -17,9 +17,12 @@ from juncture.tables.schema_toml import read_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame
 
+    Table = str | Path | ArrowTable | duckdb.DuckDBPyRelation | SparkFrame
+    """Every kind of table that can be read."""
+
 
 def read_table(
-    table: str | Path | ArrowTable | duckdb.DuckDBPyRelation | SparkFrame,
+    table: Table,
     schema: Schema | str | Path,
     *,
     memory_limit: str = "1GB",
