@@ -56,8 +56,9 @@ Delta = Annotated[
     typer.Option(
         "--delta",
         metavar="NUMBER",
-        help="With --epsilon: the probability that the promise fails, far below one in the number "
-        "of records. Buys Gaussian noise, which is less when much is measured.",
+        help="With --epsilon: what a probability may change by beyond the factor of epsilon, far "
+        "below one in the number of records. Buys Gaussian noise, which is less when much is "
+        "measured.",
     ),
 ]
 Rho = Annotated[
@@ -147,7 +148,7 @@ class WorkloadOptions:
 def list_mechanisms(command: Callable[..., None]) -> Callable[..., None]:
     """Put the mechanisms into the help of a command, where its docstring says `{mechanisms}`."""
     width = max(map(len, offers()))
-    lines = [f"  {name:<{width}}  {offer.summary}" for name, offer in offers().items()]
+    lines = [f"      {name:<{width}}  {offer.summary}" for name, offer in offers().items()]
     command.__doc__ = str(command.__doc__).replace("    {mechanisms}", "\n".join(lines))
     return command
 
