@@ -17,6 +17,7 @@ settings.register_profile(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("quick", settings.get_profile("juncture"), max_examples=20)
 settings.load_profile("juncture")
 
 

@@ -23,6 +23,7 @@ def masses(kind: Noise, scale: float) -> tuple[np.ndarray, np.ndarray]:
     return numbers, weights / weights.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(Noise))
 @pytest.mark.parametrize("scale", [0.4, 3.0, 11.5])
 def test_noise_has_its_distribution(kind: Noise, scale: float) -> None:
