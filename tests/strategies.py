@@ -11,12 +11,15 @@ from itertools import combinations
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from brute import Array, Clique
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
 
+# What the profile of all tests in conftest.py tries; that of `make quick` tries a third.
+_FULL = 60
 NAMES = "abcdef"
 T = TypeVar("T")
 
@@ -148,3 +151,8 @@ def potentials(
         excluded[cell] &= kind == ANY_ZEROS
         tables[one] = np.where(excluded, -np.inf, table)
     return tables
+
+
+def examples(n: int) -> settings:
+    """So many examples for a test instead of the profile's; in `make quick`, a third of them."""
+    return settings(max_examples=max(1, n * settings().max_examples // _FULL))

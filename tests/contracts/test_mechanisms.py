@@ -95,6 +95,7 @@ def ran(
     return replace(form.mechanism, **price).run(curator, WORKLOAD), ledger
 
 
+@pytest.mark.slow
 @FORM
 @pytest.mark.parametrize("price", [{"epsilon": 1.0}, {"rho": 0.1}], ids=["epsilon", "rho"])
 def test_the_budget_spent_is_the_budget_claimed(
@@ -116,6 +117,7 @@ def test_more_budget_means_less_error(form: Form, tmp_path: Path) -> None:
     assert workload_error(truth(table()), outcome.answers(WORKLOAD)) <= form.best
 
 
+@pytest.mark.slow
 @FORM
 def test_simulated_runs_can_be_repeated(form: Form, tmp_path: Path) -> None:
     """The same seed gives the same answers to the bit; another one others."""

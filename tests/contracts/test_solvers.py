@@ -184,6 +184,7 @@ def test_the_optimum_is_reached(case: Case, solver: Solver, accuracy: float) -> 
     assert fitted(case, solver).summary.loss == pytest.approx(best, rel=accuracy, abs=accuracy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("laplace", [(True,) * 4, (True, False, True, False)], ids=["l1", "mixed"])
 @pytest.mark.parametrize("case", LAPLACE, ids=str)
 def test_the_likelihood_of_laplace_noise(case: Case, laplace: tuple[bool, ...]) -> None:
@@ -212,6 +213,7 @@ def test_the_certificate_is_valid(case: Case) -> None:
     assert math.isfinite(summary.lower_bound)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_dual_certifies_tightly(case: Case) -> None:
     """The proximal method's bound meets the optimum, from below."""

@@ -181,7 +181,7 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
-@pytest.fixture(params=[*DUCK, "memory", "spark"])
+@pytest.fixture(params=[*DUCK, "memory", pytest.param("spark", marks=pytest.mark.slow)])
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
     """The same table behind every implementation."""
     if request.param == "spark":
@@ -252,6 +252,7 @@ def test_errors_name_the_column_and_the_count_never_the_value(
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_spark_refuses_in_the_same_words(spark: Any) -> None:
     """The rules are those of the other engines."""
     from juncture.private.sources.spark import Spark  # noqa: PLC0415
@@ -423,6 +424,7 @@ def test_narrow_types_and_not_a_number() -> None:
         Categorical(values=(2**53 + 1, 2))
 
 
+@pytest.mark.slow
 def test_spark_does_not_count_an_older_file(spark: Any, tmp_path: Path) -> None:
     """A path that was written anew has new rows."""
     from juncture.private.sources.spark import Spark  # noqa: PLC0415

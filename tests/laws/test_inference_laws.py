@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brute
@@ -18,6 +18,7 @@ from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
 from juncture.tables.queries import blocks as block
 from juncture.tables.queries.products import Kron
+from strategies import examples
 
 TOTAL = 50.0
 MODELS = strategies.models(max_attributes=5, max_size=4)
@@ -50,7 +51,7 @@ def names_of(drawn: strategies.Model) -> Clique:
     return tuple(name for name, _ in drawn.sizes)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(MODELS, st.data())
 def test_any_marginal(drawn: strategies.Model, data: st.DataObject) -> None:
     """Inside and across cliques, over free attributes, over none, in any order."""
@@ -62,7 +63,7 @@ def test_any_marginal(drawn: strategies.Model, data: st.DataObject) -> None:
     np.testing.assert_allclose(found.values, expected, rtol=1e-9, atol=1e-9 * TOTAL)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(MODELS, st.data())
 def test_many_marginals_are_those_asked_one_by_one(
     drawn: strategies.Model, data: st.DataObject
@@ -96,7 +97,7 @@ def blocks(size: int, seed: int) -> st.SearchStrategy[block.Block]:
     )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(MODELS, st.data())
 def test_any_factored_query(drawn: strategies.Model, data: st.DataObject) -> None:
     """Any mix of blocks over any attributes equals their matrices on the dense table."""
@@ -112,7 +113,7 @@ def test_any_factored_query(drawn: strategies.Model, data: st.DataObject) -> Non
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8 * TOTAL)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(MODELS, st.data())
 def test_conditioning_is_a_slice(drawn: strategies.Model, data: st.DataObject) -> None:
     """The conditioned model's masses are the dense table's where the evidence holds."""
@@ -141,7 +142,7 @@ def test_conditioning_is_a_slice(drawn: strategies.Model, data: st.DataObject) -
         )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(ORDINARY, st.data())
 def test_information(drawn: strategies.Model, data: st.DataObject) -> None:
     """Entropies, mutual information, log-probabilities and means, from the dense table."""
@@ -172,7 +173,7 @@ def test_information(drawn: strategies.Model, data: st.DataObject) -> None:
         np.testing.assert_allclose(model.conditional_mean(number, (group,)), means, atol=1e-8)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(ORDINARY, st.data())
 def test_samples_stay_on_the_support(drawn: strategies.Model, data: st.DataObject) -> None:
     """No record falls on a structural zero, whether drawn, rounded or given in part."""

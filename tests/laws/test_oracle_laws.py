@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brute
@@ -18,7 +18,7 @@ from juncture.engine.propagation import Propagation
 from juncture.errors import ImpossibleModel
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Layout
-from strategies import Model
+from strategies import Model, examples
 
 POSSIBLE = strategies.models()
 FINITE = strategies.models(strategies.FINITE)
@@ -43,7 +43,7 @@ def shifted(tables: Tables, clique: Clique, amount: float) -> dict[Clique, Array
     return {one: table + (amount if one == clique else 0.0) for one, table in tables.items()}
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(POSSIBLE, TOTALS)
 def test_marginals_equal_brute_force(model: Model, total: float) -> None:
     """Every marginal equals the sum over all records, to 1e-10 of the total."""
@@ -55,7 +55,7 @@ def test_marginals_equal_brute_force(model: Model, total: float) -> None:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * total)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(strategies.models(max_attributes=3, max_size=17))
 def test_long_loops_equal_brute_force(model: Model) -> None:
     """Tables long enough for unrolled and vector code have the marginals of brute force."""
@@ -67,7 +67,7 @@ def test_long_loops_equal_brute_force(model: Model) -> None:
         np.testing.assert_allclose(found, table, rtol=0, atol=1e-10)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(POSSIBLE)
 def test_log_partition_equals_brute_force(model: Model) -> None:
     """Log Z equals the logarithm of the sum over all records, to 1e-10."""
@@ -76,7 +76,7 @@ def test_log_partition_equals_brute_force(model: Model) -> None:
     assert log_partition == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(strategies.models((strategies.ANY_ZEROS,)))
 def test_impossible_exactly_when_no_record_is_left(model: Model) -> None:
     """An oracle refuses a model if and only if its zeros exclude every record."""
@@ -134,7 +134,7 @@ def test_a_constant_moves_log_z_alone(model: Model, amount: float, data: st.Data
     assert log_after == pytest.approx(log_before + amount, rel=1e-10, abs=1e-9)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(SMALL)
 def test_marginals_are_the_gradient_of_log_z(model: Model) -> None:
     """The central difference of log Z in each potential equals its marginal."""
@@ -240,7 +240,7 @@ def test_a_plan_grown_clique_by_clique_answers_alike(model: Model) -> None:
         np.testing.assert_allclose(found, table, rtol=0, atol=1e-10)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(POSSIBLE)
 def test_the_maximum_equals_brute_force(model: Model) -> None:
     """The peak's score is the highest of all records, and its record attains it."""

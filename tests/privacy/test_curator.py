@@ -293,6 +293,7 @@ def test_no_way_leads_from_a_release_to_simulated_noise() -> None:
 # The audit.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_audit_of_laplace_noise(epsilon: float) -> None:
     """The sampler keeps its promise, and half the noise is caught."""
@@ -306,6 +307,7 @@ def test_audit_of_laplace_noise(epsilon: float) -> None:
     assert audited(0.5 / epsilon) > epsilon
 
 
+@pytest.mark.slow
 def test_audit_of_gaussian_noise() -> None:
     """zCDP bounds epsilon for any delta; half the noise (four times rho) is caught."""
     n, rho, delta = 60_000, 0.5, 0.02
@@ -366,6 +368,7 @@ def measured(curator: Curator) -> float:
     return float(curator.measure(("a", "b"), epsilon=1.5).values[5])
 
 
+@pytest.mark.slow
 def test_audit_of_the_curators_measurements(tmp_path: Path) -> None:
     """The whole way from counts to a measurement keeps its promise; half the noise is caught."""
     assert lower_bound(*outcomes(Curator, tmp_path, measured, 4000)) <= 1.5
@@ -380,12 +383,14 @@ def selected(curator: Curator) -> float:
     return float(curator.select_by_query_error(rows, given, epsilon=1.0))
 
 
+@pytest.mark.slow
 def test_audit_of_the_curators_selection(tmp_path: Path) -> None:
     """The exponential mechanism keeps its promise."""
     left, right = outcomes(Curator, tmp_path, selected, 3000)
     assert lower_bound(left, right) <= 1.0
 
 
+@pytest.mark.slow
 def test_audit_of_selection_catches_a_broken_copy() -> None:
     """Scores that move against each other as far as they may, and a sampler with half the noise."""
     unit, runs = 2**20, 6000

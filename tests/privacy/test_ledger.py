@@ -107,6 +107,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The last line of")
 def test_killed_at_any_instant_it_never_understates(path: Path) -> None:
     """Whatever was released stands in the ledger, after kill -9 at many points."""

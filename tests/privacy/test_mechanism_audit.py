@@ -24,6 +24,8 @@ from juncture.tables.domain import Domain
 from juncture.tables.noise import Noise
 from juncture.tables.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 DOMAIN = Domain({"a": 2, "b": 2, "c": 2})
 WORKLOAD = Workload.all_marginals(DOMAIN, 2)
 EPSILON, RUNS = 2.0, 500

@@ -23,6 +23,7 @@ def masses(kind: Noise, scale: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", [Noise.LAPLACE, Noise.GAUSSIAN], ids=str)
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.4, 3.0, 11.5])
 def test_noise_has_its_distribution(kind: Noise, scale: float) -> None:
     """Pearson's test against the exact probabilities, and the stated standard deviation."""

@@ -18,6 +18,8 @@ from juncture.cli.main import run
 from juncture.privacy.ledger import Ledger
 from tables import Table, write_table
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "juncture"]
 # Python may end by the signal itself, which a shell reports as 130 too.
 INTERRUPTED = (130, -signal.SIGINT)

@@ -12,6 +12,8 @@ import pytest
 
 from juncture.engine.compiled import loader
 
+pytestmark = pytest.mark.slow
+
 COMPILED = "juncture.engine.compiled"
 SCRIPT = """
 import json, sys, numpy as np

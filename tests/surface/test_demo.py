@@ -15,6 +15,8 @@ from juncture.private.samples import adult_codes, adult_domain
 from juncture.publish.release import load
 from juncture.workflow.demo import QUESTIONS, Demo
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "juncture", "demo"]
 NAMES = {"adult.ledger", "adult.jct", "adult.html", "adult-synthetic.csv", "adult.toml"}
 

@@ -18,9 +18,13 @@ CHROMIUM = Path("/usr/bin/chromium")
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="the page is not tried in a browser: playwright is not installed"
 )
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM.exists(), reason=f"the page is not tried in a browser: {CHROMIUM} is absent"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not CHROMIUM.exists(), reason=f"the page is not tried in a browser: {CHROMIUM} is absent"
+    ),
+]
+
 
 RELEASE = small_release()
 MODEL = RELEASE.model

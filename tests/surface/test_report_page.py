@@ -17,9 +17,13 @@ from juncture.publish.report.document import write_report
 
 CHROMIUM = Path("/usr/bin/chromium")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM.exists(), reason=f"no browser at {CHROMIUM}: the report is not looked at"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not CHROMIUM.exists(), reason=f"no browser at {CHROMIUM}: the report is not looked at"
+    ),
+]
+
 
 SHIFTS = """() => new Promise(done => {
   let sum = 0;

@@ -19,6 +19,8 @@ from juncture.publish.report.palette import DARK, LIGHT
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path("/usr/bin/chromium")
 LOOKED_AT = (

@@ -35,7 +35,8 @@ PAGES = {
     "docs/how-to/add-a-column-kind.md": ["diagnosis", "(outside)"],
     "docs/how-to/count-in-duckdb.md": ["people", "spent 0.5"],
     "docs/how-to/count-on-spark.md": ["spent 0.5"],
-    "docs/how-it-works.md": ["closest possible", "none is below"],
+    "docs/coming-from-mbi.md": ["99.94"],
+    "docs/how-it-works.md": ["closest possible", "none is below", "women who cough: 9.1"],
     "docs/guarantee.md": ["at most 73.1%", "epsilon 3"],
     "docs/estimation.md": ["junction tree", "Its largest clique is (x0, x1,"],
     "docs/inference.md": ["(2, 2, 2, 2)", "mean_wealth"],
@@ -45,6 +46,7 @@ PAGES = {
 NEEDS_JAVA = {"docs/how-to/count-on-spark.md"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_snippets_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -100,6 +102,7 @@ def test_what_is_shown_is_held_against_what_is_printed(
     assert masked("  a  -3.5e-07 ------ 1,234 (0, 5)") == "a # -- # (#, #)"
 
 
+@pytest.mark.slow
 def test_the_notebook_runs() -> None:
     """The cells of the notebook run in order, and what each ends with can be shown."""
     notebook = json.loads(NOTEBOOK.read_text())

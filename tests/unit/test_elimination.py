@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 import graphs
 import strategies
 from graphs import Scope
 from juncture.engine.elimination import Bucket, closed_graph, eliminate
+from strategies import examples
 
 Drawn = tuple[list[int], list[Scope]]
 
@@ -43,7 +44,7 @@ def test_closed_graph(drawn: Drawn) -> None:
 
 
 @pytest.mark.parametrize("restarts", [0, 12])
-@settings(max_examples=100)
+@examples(100)
 @given(drawn=strategies.scopes(max_vertices=9))
 def test_buckets_are_an_elimination(drawn: Drawn, restarts: int) -> None:
     """The buckets are what eliminating their vertices one by one leaves as neighbours."""
@@ -65,7 +66,7 @@ def test_the_filled_graph_is_chordal(drawn: Drawn) -> None:
     assert buckets == graphs.eliminated(filled, [bucket.vertex for bucket in buckets])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(strategies.scopes(max_vertices=8))
 def test_chordal_graphs_are_not_filled(drawn: Drawn) -> None:
     """On a chordal graph no edge is added: every bucket is a clique of the graph."""
@@ -77,7 +78,7 @@ def test_chordal_graphs_are_not_filled(drawn: Drawn) -> None:
         assert neighbours <= near[vertex]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.scopes(max_vertices=6, min_size=2))
 def test_chordal_graphs_are_solved(drawn: Drawn) -> None:
     """On a chordal graph of at least two values each, the tree has the fewest cells of all."""
@@ -88,7 +89,7 @@ def test_chordal_graphs_are_solved(drawn: Drawn) -> None:
     assert found == graphs.least_tree_cells(near, sizes)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.scopes(max_vertices=6, min_size=2))
 def test_other_graphs_are_nearly_solved(drawn: Drawn) -> None:
     """On any graph of six vertices the tree found has at most 1.25 times the fewest cells."""

@@ -58,6 +58,7 @@ def test_costs_are_those_that_the_ledger_will_have(
     assert ledger.spent == pytest.approx(BUDGETS[budget].compose(ahead.costs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["pure", "concentrated"])
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_errors_are_those_of_least_squares(

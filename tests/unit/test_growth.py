@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import graphs
@@ -13,6 +13,7 @@ from juncture.engine.elimination import Bucket, closed_graph, eliminate
 from juncture.engine.growth import IncrementalElimination
 from juncture.engine.plan import Plan
 from juncture.tables.domain import Domain
+from strategies import examples
 
 Asked = tuple[list[int], list[Scope], list[Bucket], Scope]
 
@@ -47,7 +48,7 @@ def tree_cells(buckets: list[Bucket], used: Scope, sizes: list[int]) -> int:
     return graphs.tree_cells([b for b in buckets if b.vertex in used], sizes)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(asked())
 def test_cells_are_those_of_the_tree(question: Asked) -> None:
     """Before anything is added, `cells` is the size of the junction tree."""
@@ -55,7 +56,7 @@ def test_cells_are_those_of_the_tree(question: Asked) -> None:
     assert growth_of(question).cells == tree_cells(buckets, used_by(cliques), sizes)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(asked())
 def test_buckets_with_are_an_elimination(question: Asked) -> None:
     """The buckets with a clique added are those of eliminating the larger graph in their order."""
@@ -67,7 +68,7 @@ def test_buckets_with_are_an_elimination(question: Asked) -> None:
     assert buckets == graphs.eliminated(near, order)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(asked())
 def test_cells_with_is_the_size_of_that_tree(question: Asked) -> None:
     """What `cells_with` foretells is the size of the tree of `buckets_with`, exactly."""
@@ -77,7 +78,7 @@ def test_cells_with_is_the_size_of_that_tree(question: Asked) -> None:
     assert growth.cells_with(clique) == expected
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(asked())
 def test_no_worse_than_the_order_kept(question: Asked) -> None:
     """Adding the clique and keeping the order gives a tree that is no smaller."""
@@ -92,7 +93,7 @@ def test_no_worse_than_the_order_kept(question: Asked) -> None:
     assert growth_of(question).cells_with(clique) <= bound
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(asked())
 def test_asking_changes_nothing(question: Asked) -> None:
     """The same question has the same answer however often it is asked."""
@@ -103,7 +104,7 @@ def test_asking_changes_nothing(question: Asked) -> None:
     assert (growth.cells, growth.cells_with(clique), growth.buckets_with(clique)) == first
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(asked())
 def test_a_clique_inside_the_tree_adds_nothing(question: Asked) -> None:
     """A clique that lies inside a used bucket leaves the tree as large as it is."""
@@ -114,7 +115,7 @@ def test_a_clique_inside_the_tree_adds_nothing(question: Asked) -> None:
             assert growth.cells_with(neighbours | {vertex}) == growth.cells
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(strategies.models((strategies.ORDINARY,)), st.data())
 def test_extend_is_never_larger(model: strategies.Model, data: st.DataObject) -> None:
     """An extended plan has no more cells than `cells_with` foretold, and holds the clique."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import graphs
@@ -11,6 +11,7 @@ import strategies
 from graphs import Scope
 from juncture.engine.elimination import Bucket
 from juncture.engine.junction import EMPTY_CLIQUE_ALONE, ROOT, JunctionTree, build_junction_tree
+from strategies import examples
 
 Drawn = tuple[list[int], list[Scope]]
 
@@ -32,7 +33,7 @@ def trees(draw: st.DrawFn) -> tuple[JunctionTree, list[Bucket], list[int], list[
 Built = tuple[JunctionTree, list[Bucket], list[int], list[Scope]]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(trees())
 def test_nodes_are_the_maximal_cliques(built: Built) -> None:
     """The nodes are exactly the buckets that no other bucket contains, each once."""
@@ -41,7 +42,7 @@ def test_nodes_are_the_maximal_cliques(built: Built) -> None:
     assert sorted(map(sorted, expected)) == sorted(sorted(node.clique) for node in tree.nodes)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(trees())
 def test_running_intersection(built: Built) -> None:
     """The nodes that hold a vertex are connected: all but one of them pass it to their parent."""
@@ -52,7 +53,7 @@ def test_running_intersection(built: Built) -> None:
         assert len(tops) == 1
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(trees())
 def test_children_come_before_parents(built: Built) -> None:
     """Every child stands before its parent, and shares its separator with it."""

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brute import Array, einsum
@@ -15,6 +15,7 @@ from juncture.engine.contraction import ONE
 from juncture.engine.loops import Axes, Loop, LoopTable, loop_order
 from packing import plan_of
 from problems import PROBLEMS, Problem
+from strategies import examples
 
 Question = tuple[list[int], Axes, Axes, Axes]
 
@@ -44,7 +45,7 @@ def table(axes: Axes, sizes: list[int], seed: int) -> Array:
     return np.asarray(np.random.default_rng(seed).random([sizes[axis] for axis in axes]))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(questions(), st.data())
 def test_loops_equal_einsum(question: Question, data: st.DataObject) -> None:
     """Whatever the order of the axes, walking the loops gives the product and the sum."""
@@ -58,7 +59,7 @@ def test_loops_equal_einsum(question: Question, data: st.DataObject) -> None:
     np.testing.assert_allclose(found, expected.ravel(), rtol=1e-12)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(questions())
 def test_there_are_two_loops_at_least(question: Question) -> None:
     """The kernels' two innermost loops always exist, and all ticks together cover the union."""

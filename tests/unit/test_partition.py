@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.engine.partition import Partition, partition
+from strategies import examples
 
 Forest = tuple[list[int | None], list[int]]
 
@@ -28,7 +29,7 @@ def time_of(division: Partition, work: list[int]) -> int:
     return max(loads, default=0) + sum(work[node] for node in division.top)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(forests(), st.integers(1, 5))
 def test_every_node_is_somewhere_once(forest: Forest, threads: int) -> None:
     """Groups and top together hold every node exactly once, each in schedule order."""
@@ -39,7 +40,7 @@ def test_every_node_is_somewhere_once(forest: Forest, threads: int) -> None:
     assert len(groups) in {0, threads}
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(forests(), st.integers(1, 5))
 def test_groups_need_nothing_from_each_other(forest: Forest, threads: int) -> None:
     """A node's children are in its own group, or, for the top, anywhere; parents never below."""
@@ -52,7 +53,7 @@ def test_groups_need_nothing_from_each_other(forest: Forest, threads: int) -> No
             assert home[parent] in {home[node], -1}
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(forests(), st.integers(1, 5))
 def test_dividing_is_never_slower(forest: Forest, threads: int) -> None:
     """The time is no more than that of one thread and no less than a fair share."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import problems
 import strategies
@@ -24,6 +24,7 @@ from juncture.errors import InvalidInput, ModelTooLarge, UnknownAttribute
 from juncture.tables.domain import Clique, Domain
 from packing import plan_of
 from problems import PROBLEMS, Problem
+from strategies import examples
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -39,7 +40,7 @@ def chain(length: int, size: int) -> Plan:
     return Plan.build(Domain(dict.fromkeys(names, size)), list(pairwise(names)))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(strategies.models((strategies.ORDINARY,)))
 def test_hosts_hold_their_cliques(model: strategies.Model) -> None:
     """Every measured clique has exactly one host, and the host holds all of its attributes."""
@@ -51,7 +52,7 @@ def test_hosts_hold_their_cliques(model: strategies.Model) -> None:
         assert clique in plan.nodes[place].measured
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(strategies.models((strategies.ORDINARY,)))
 def test_nodes_are_a_junction_tree(model: strategies.Model) -> None:
     """Separators are what child and parent share, and each attribute's nodes are connected."""
@@ -68,7 +69,7 @@ def test_nodes_are_a_junction_tree(model: strategies.Model) -> None:
         assert len(tops) == (name not in plan.free_attributes)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(strategies.models((strategies.ORDINARY,)))
 def test_summaries_agree_with_the_nodes(model: strategies.Model) -> None:
     """Cells, largest clique and free attributes are what the nodes and cliques say."""

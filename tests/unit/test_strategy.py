@@ -164,6 +164,7 @@ def test_gaussian_strategies_come_near_the_bound(block: Block, size: int) -> Non
     assert found.error == pytest.approx(np.trace(own @ target))
 
 
+@pytest.mark.slow
 def test_large_gaussian_attributes_have_a_strategy_too() -> None:
     """Beyond the size of square matrices, one of few rows: valid, and better than counting."""
     found = optimise_attribute(Prefix(), 260, gaussian=True, restarts=1)
@@ -171,6 +172,7 @@ def test_large_gaussian_attributes_have_a_strategy_too() -> None:
     assert found.error < 0.5 * np.trace(gram(Prefix(), 260))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gaussian", [False, True], ids=["laplace", "gaussian"])
 def test_one_product_for_several_tasks(gaussian: bool) -> None:
     """Its errors are the traces of the dense product, and it beats measuring them apart."""
@@ -195,6 +197,7 @@ def test_one_product_for_several_tasks(gaussian: bool) -> None:
     assert [part.share for part in union.queries] == [1.0]
 
 
+@pytest.mark.slow
 def test_tasks_that_want_different_things_are_measured_apart() -> None:
     """Where one product serves two tasks worse than two do, there are two."""
     domain = Domain({"a": 40, "b": 40})
@@ -322,6 +325,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", FORMS, ids=["union", "marginals", "union-g", "marginals-g"])
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_expected_error_is_what_simulation_shows(

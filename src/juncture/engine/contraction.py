@@ -116,6 +116,8 @@ class Contraction:
         if not set(self.axes[left]).issuperset(self.axes[right]):
             left = self._sum_private(steps, left, right, needed)
             right = self._sum_private(steps, right, left, needed)
+            if set(self.axes[left]) < set(self.axes[right]):  # the sums have turned them round
+                left, right = right, left
         if set(self.axes[left]).issuperset(self.axes[right]):
             order = tuple(a for a in self.axes[left] if a in self.axes[right])
             right = self._reorder(steps, right, order)
