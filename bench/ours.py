@@ -8,7 +8,8 @@ import harness
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture import Domain, Factor, Plan, Propagation
+from juncture import Domain, Factor, Plan
+from juncture.engine import Propagation
 
 
 class Descent:

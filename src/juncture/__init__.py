@@ -1,183 +1,99 @@
 """Juncture joins noisy answers about a table into one distribution, a graphical model.
 
-Names are imported when they are first used, so that a program which needs one of them, or only
-says how it is called, does not wait for all.
+    import juncture as jn
+
+    made = jn.release("people.csv", "people.toml", jn.Budget(epsilon=1), ledger="people.ledger")
+    made.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex")
+
+Queries are under `jn.queries`, solvers under `jn.solvers`, mechanisms under `jn.mechanisms`. Names
+are imported when they are first used.
 """
 
-import typing as _typing
-from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-if _typing.TYPE_CHECKING:
-    from juncture.engine.plan import Plan
-    from juncture.engine.propagation import Propagation
-    from juncture.errors import (
-        BudgetExceeded,
-        ImpossibleModel,
-        InvalidInput,
-        JunctureError,
-        ModelTooLarge,
-        NotPublic,
-        UnknownAttribute,
-        UnreadableFile,
+from juncture._util.lazy import export as _export
+
+if _TYPE_CHECKING:
+    from juncture import mechanisms as mechanisms
+    from juncture.engine.plan import Plan as Plan
+    from juncture.errors import BudgetExceeded as BudgetExceeded
+    from juncture.errors import ImpossibleModel as ImpossibleModel
+    from juncture.errors import InvalidInput as InvalidInput
+    from juncture.errors import JunctureError as JunctureError
+    from juncture.errors import ModelTooLarge as ModelTooLarge
+    from juncture.errors import NotPublic as NotPublic
+    from juncture.errors import UnknownAttribute as UnknownAttribute
+    from juncture.errors import UnreadableFile as UnreadableFile
+    from juncture.fit import solvers as solvers
+    from juncture.fit.estimation import Estimate as Estimate
+    from juncture.fit.estimation import estimate as estimate
+    from juncture.fit.summary import FitSummary as FitSummary
+    from juncture.fit.summary import Status as Status
+    from juncture.model.model import Model as Model
+    from juncture.privacy.accounting import Neighbours as Neighbours
+    from juncture.privacy.budget import Budget as Budget
+    from juncture.privacy.guarantee import Guarantee as Guarantee
+    from juncture.privacy.ledger import Ledger as Ledger
+    from juncture.privacy.price import ZCDP as ZCDP
+    from juncture.privacy.price import Pure as Pure
+    from juncture.private.curator import Curator as Curator
+    from juncture.private.sources.read import read_table as read_table
+    from juncture.publish.release import Release as Release
+    from juncture.publish.release import load as load
+    from juncture.publish.report.document import write_report as write_report
+    from juncture.tables import queries as queries
+    from juncture.tables.codebook import Codebook as Codebook
+    from juncture.tables.codebook import Coding as Coding
+    from juncture.tables.columns import Boolean as Boolean
+    from juncture.tables.columns import Categorical as Categorical
+    from juncture.tables.columns import Date as Date
+    from juncture.tables.columns import Integer as Integer
+    from juncture.tables.columns import Number as Number
+    from juncture.tables.domain import Domain as Domain
+    from juncture.tables.factor import Factor as Factor
+    from juncture.tables.measurement import Measurement as Measurement
+    from juncture.tables.schema import Schema as Schema
+    from juncture.tables.schema_toml import read_schema as read_schema
+    from juncture.tables.workload import Workload as Workload
+    from juncture.workflow.release import release as release
+else:
+    __getattr__, __dir__, __all__ = _export(
+        __name__,
+        {
+            "juncture.engine.plan": ["Plan"],
+            "juncture.errors": [
+                "BudgetExceeded",
+                "ImpossibleModel",
+                "InvalidInput",
+                "JunctureError",
+                "ModelTooLarge",
+                "NotPublic",
+                "UnknownAttribute",
+                "UnreadableFile",
+            ],
+            "juncture.fit.estimation": ["Estimate", "estimate"],
+            "juncture.fit.solvers": [],
+            "juncture.fit.summary": ["FitSummary", "Status"],
+            "juncture.mechanisms": [],
+            "juncture.model.model": ["Model"],
+            "juncture.privacy.accounting": ["Neighbours"],
+            "juncture.privacy.budget": ["Budget"],
+            "juncture.privacy.guarantee": ["Guarantee"],
+            "juncture.privacy.ledger": ["Ledger"],
+            "juncture.privacy.price": ["Pure", "ZCDP"],
+            "juncture.private.curator": ["Curator"],
+            "juncture.private.sources.read": ["read_table"],
+            "juncture.publish.release": ["Release", "load"],
+            "juncture.publish.report.document": ["write_report"],
+            "juncture.tables.codebook": ["Codebook", "Coding"],
+            "juncture.tables.columns": ["Boolean", "Categorical", "Date", "Integer", "Number"],
+            "juncture.tables.domain": ["Domain"],
+            "juncture.tables.factor": ["Factor"],
+            "juncture.tables.measurement": ["Measurement"],
+            "juncture.tables.queries": [],
+            "juncture.tables.schema": ["Schema"],
+            "juncture.tables.schema_toml": ["read_schema"],
+            "juncture.tables.workload": ["Workload"],
+            "juncture.workflow.release": ["release"],
+        },
     )
-    from juncture.fit.estimation import Estimate, estimate
-    from juncture.fit.solvers.accelerated import Accelerated
-    from juncture.fit.solvers.dual_averaging import DualAveraging
-    from juncture.fit.solvers.early_stopping import EarlyStopping
-    from juncture.fit.solvers.interior_gradient import InteriorGradient
-    from juncture.fit.solvers.lbfgs import LBFGS
-    from juncture.fit.solvers.mirror_descent import MirrorDescent
-    from juncture.fit.solvers.proximal import Proximal
-    from juncture.fit.solvers.sequential import Sequential
-    from juncture.fit.solvers.smoothed import Smoothed
-    from juncture.fit.summary import FitSummary, Status
-    from juncture.model.model import Model
-    from juncture.publish.release import Release, load
-    from juncture.tables.codebook import Codebook, Coding
-    from juncture.tables.columns import Boolean, Categorical, Date, Integer, Number
-    from juncture.tables.domain import Domain
-    from juncture.tables.factor import Factor
-    from juncture.tables.layout import Layout
-    from juncture.tables.measurement import Measurement
-    from juncture.tables.queries.blocks import (
-        AllRanges,
-        Buckets,
-        Identity,
-        Matrix,
-        Moments,
-        Point,
-        Prefix,
-        Range,
-        Subset,
-        Total,
-        WeightedSum,
-    )
-    from juncture.tables.queries.products import Kron, Scaled, Stack
-    from juncture.tables.schema import Schema
-    from juncture.tables.schema_toml import read_schema
-
-__all__ = [
-    "LBFGS",
-    "Accelerated",
-    "AllRanges",
-    "Boolean",
-    "Buckets",
-    "BudgetExceeded",
-    "Categorical",
-    "Codebook",
-    "Coding",
-    "Date",
-    "Domain",
-    "DualAveraging",
-    "EarlyStopping",
-    "Estimate",
-    "Factor",
-    "FitSummary",
-    "Identity",
-    "ImpossibleModel",
-    "Integer",
-    "InteriorGradient",
-    "InvalidInput",
-    "JunctureError",
-    "Kron",
-    "Layout",
-    "Matrix",
-    "Measurement",
-    "MirrorDescent",
-    "Model",
-    "ModelTooLarge",
-    "Moments",
-    "NotPublic",
-    "Number",
-    "Plan",
-    "Point",
-    "Prefix",
-    "Propagation",
-    "Proximal",
-    "Range",
-    "Release",
-    "Scaled",
-    "Schema",
-    "Sequential",
-    "Smoothed",
-    "Stack",
-    "Status",
-    "Subset",
-    "Total",
-    "UnknownAttribute",
-    "UnreadableFile",
-    "WeightedSum",
-    "estimate",
-    "load",
-    "read_schema",
-]
-
-_HOMES = {
-    "Accelerated": "fit.solvers.accelerated",
-    "AllRanges": "tables.queries.blocks",
-    "Boolean": "tables.columns",
-    "Buckets": "tables.queries.blocks",
-    "BudgetExceeded": "errors",
-    "Categorical": "tables.columns",
-    "Codebook": "tables.codebook",
-    "Coding": "tables.codebook",
-    "Date": "tables.columns",
-    "LBFGS": "fit.solvers.lbfgs",
-    "Domain": "tables.domain",
-    "DualAveraging": "fit.solvers.dual_averaging",
-    "Estimate": "fit.estimation",
-    "Factor": "tables.factor",
-    "FitSummary": "fit.summary",
-    "Identity": "tables.queries.blocks",
-    "ImpossibleModel": "errors",
-    "Integer": "tables.columns",
-    "InteriorGradient": "fit.solvers.interior_gradient",
-    "InvalidInput": "errors",
-    "JunctureError": "errors",
-    "Kron": "tables.queries.products",
-    "Layout": "tables.layout",
-    "Matrix": "tables.queries.blocks",
-    "WeightedSum": "tables.queries.blocks",
-    "Measurement": "tables.measurement",
-    "MirrorDescent": "fit.solvers.mirror_descent",
-    "Model": "model.model",
-    "ModelTooLarge": "errors",
-    "Moments": "tables.queries.blocks",
-    "NotPublic": "errors",
-    "Number": "tables.columns",
-    "Plan": "engine.plan",
-    "Point": "tables.queries.blocks",
-    "Prefix": "tables.queries.blocks",
-    "Propagation": "engine.propagation",
-    "Proximal": "fit.solvers.proximal",
-    "Range": "tables.queries.blocks",
-    "Sequential": "fit.solvers.sequential",
-    "Release": "publish.release",
-    "Scaled": "tables.queries.products",
-    "Schema": "tables.schema",
-    "Smoothed": "fit.solvers.smoothed",
-    "Stack": "tables.queries.products",
-    "Status": "fit.summary",
-    "EarlyStopping": "fit.solvers.early_stopping",
-    "Subset": "tables.queries.blocks",
-    "Total": "tables.queries.blocks",
-    "UnknownAttribute": "errors",
-    "UnreadableFile": "errors",
-    "estimate": "fit.estimation",
-    "load": "publish.release",
-    "read_schema": "tables.schema_toml",
-}
-
-if not _typing.TYPE_CHECKING:  # a type checker would take every name for one that exists
-
-    def __getattr__(name: str) -> object:
-        """Import a public name from the module that it lives in, and keep it."""
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(_import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = found
-        return found
-
-    def __dir__() -> list[str]:
-        """Everything public, also what nobody has used yet."""
-        return sorted({*globals(), *__all__})

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.slow
 COMPILED = "juncture.engine.compiled"
 SCRIPT = """
 import json, sys, numpy as np
-from juncture import Domain, Plan, Propagation
+from juncture import Domain, Plan
+from juncture.engine import Propagation
 from juncture.engine.vector_ops import dot
 domain = Domain({"a": 2, "b": 3, "c": 4})
 oracle = Propagation(Plan.build(domain, [("a", "b"), ("b", "c")]))

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from juncture import Domain, Measurement, Moments, estimate
+from juncture import Domain, Measurement, estimate
+from juncture.tables.queries import Moments
 
 TOOL = Path(__file__).parents[2] / "tools" / "build_pictures.py"
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from explorer_server import TOKEN, running
 from juncture import Release, estimate, load
 from juncture.errors import InvalidInput
-from juncture.privacy.accounting import Budget, Neighbours
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.curator import Curator
 from juncture.private.draft import exact_draft

@@ -7,18 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from juncture import (
+from juncture import Codebook, Coding, Domain, Factor, InvalidInput, Model, ModelTooLarge
+from juncture.tables.queries import (
     Buckets,
-    Codebook,
-    Coding,
-    Domain,
-    Factor,
     Identity,
-    InvalidInput,
     Kron,
     Matrix,
-    Model,
-    ModelTooLarge,
     Range,
     Scaled,
     Stack,

@@ -15,34 +15,36 @@ import pytest
 from scipy import sparse
 
 from juncture import (
-    AllRanges,
-    Buckets,
     Codebook,
     Coding,
     Domain,
     Factor,
-    Identity,
     InvalidInput,
-    Kron,
-    Matrix,
     Measurement,
     Model,
-    Moments,
-    Point,
-    Prefix,
-    Range,
     Release,
-    Scaled,
-    Stack,
-    Subset,
-    Total,
     UnreadableFile,
-    WeightedSum,
     estimate,
     load,
 )
 from juncture.errors import NotPublic
 from juncture.tables.columns import Categorical, Integer
+from juncture.tables.queries import (
+    AllRanges,
+    Buckets,
+    Identity,
+    Kron,
+    Matrix,
+    Moments,
+    Point,
+    Prefix,
+    Range,
+    Scaled,
+    Stack,
+    Subset,
+    Total,
+    WeightedSum,
+)
 from juncture.tables.queries.products import Query
 from juncture.tables.schema import Schema
 

@@ -13,19 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from juncture import (
-    Codebook,
-    Coding,
-    Domain,
-    Factor,
-    Kron,
-    Measurement,
-    Model,
-    Plan,
-    Prefix,
-    Release,
-    estimate,
-)
+from juncture import Codebook, Coding, Domain, Factor, Measurement, Model, Plan, Release, estimate
 from juncture.privacy.accounting import epsilon_of_rho
 from juncture.publish.report import distributions, palette
 from juncture.publish.report.axis import choose_ticks, format_compact
@@ -33,6 +21,7 @@ from juncture.publish.report.charts import group_labels
 from juncture.publish.report.distributions import render_pairs
 from juncture.publish.report.document import report_html, write_report
 from juncture.publish.report.reuse import python_example
+from juncture.tables.queries import Kron, Prefix
 
 VOID = {"br", "hr", "img", "link", "meta"}
 LOADING = {"src", "srcset", "data", "poster", "action", "background", "xlink:href"}

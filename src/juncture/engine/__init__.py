@@ -1,1 +1,20 @@
 """Marginal inference: from cliques to a plan, from a plan to marginals."""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from juncture._util.lazy import export as _export
+
+if _TYPE_CHECKING:
+    from juncture.engine.oracle import Oracle as Oracle
+    from juncture.engine.oracle import OracleFactory as OracleFactory
+    from juncture.engine.plan import Plan as Plan
+    from juncture.engine.propagation import Propagation as Propagation
+else:
+    __getattr__, __dir__, __all__ = _export(
+        __name__,
+        {
+            "juncture.engine.oracle": ["Oracle", "OracleFactory"],
+            "juncture.engine.plan": ["Plan"],
+            "juncture.engine.propagation": ["Propagation"],
+        },
+    )

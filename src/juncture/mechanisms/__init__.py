@@ -1,1 +1,30 @@
-"""Mechanisms: what to measure under a budget, and what to make of it."""
+"""Ways to decide what to measure under a budget."""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from juncture._util.lazy import export as _export
+
+if _TYPE_CHECKING:
+    from juncture.mechanisms.dual_query import DualQuery as DualQuery
+    from juncture.mechanisms.hdmm import HDMM as HDMM
+    from juncture.mechanisms.mechanism import Findings as Findings
+    from juncture.mechanisms.mechanism import MarginalForecast as MarginalForecast
+    from juncture.mechanisms.mechanism import Mechanism as Mechanism
+    from juncture.mechanisms.mechanism import Run as Run
+    from juncture.mechanisms.mwem import MWEM as MWEM
+    from juncture.mechanisms.privbayes import PrivBayes as PrivBayes
+    from juncture.mechanisms.registry import register as register
+    from juncture.mechanisms.result import RunResult as RunResult
+else:
+    __getattr__, __dir__, __all__ = _export(
+        __name__,
+        {
+            "juncture.mechanisms.dual_query": ["DualQuery"],
+            "juncture.mechanisms.hdmm": ["HDMM"],
+            "juncture.mechanisms.mechanism": ["Findings", "MarginalForecast", "Mechanism", "Run"],
+            "juncture.mechanisms.mwem": ["MWEM"],
+            "juncture.mechanisms.privbayes": ["PrivBayes"],
+            "juncture.mechanisms.registry": ["register"],
+            "juncture.mechanisms.result": ["RunResult"],
+        },
+    )

@@ -1,1 +1,34 @@
-"""Optimisation methods over the marginal polytope: frozen configurations behind one protocol."""
+"""Optimisation methods: how the model that fits best is found."""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from juncture._util.lazy import export as _export
+
+if _TYPE_CHECKING:
+    from juncture.fit.solvers.accelerated import Accelerated as Accelerated
+    from juncture.fit.solvers.dual_averaging import DualAveraging as DualAveraging
+    from juncture.fit.solvers.early_stopping import EarlyStopping as EarlyStopping
+    from juncture.fit.solvers.interior_gradient import InteriorGradient as InteriorGradient
+    from juncture.fit.solvers.lbfgs import LBFGS as LBFGS
+    from juncture.fit.solvers.mirror_descent import MirrorDescent as MirrorDescent
+    from juncture.fit.solvers.problem import Problem as Problem
+    from juncture.fit.solvers.problem import Solver as Solver
+    from juncture.fit.solvers.proximal import Proximal as Proximal
+    from juncture.fit.solvers.sequential import Sequential as Sequential
+    from juncture.fit.solvers.smoothed import Smoothed as Smoothed
+else:
+    __getattr__, __dir__, __all__ = _export(
+        __name__,
+        {
+            "juncture.fit.solvers.accelerated": ["Accelerated"],
+            "juncture.fit.solvers.dual_averaging": ["DualAveraging"],
+            "juncture.fit.solvers.early_stopping": ["EarlyStopping"],
+            "juncture.fit.solvers.interior_gradient": ["InteriorGradient"],
+            "juncture.fit.solvers.lbfgs": ["LBFGS"],
+            "juncture.fit.solvers.mirror_descent": ["MirrorDescent"],
+            "juncture.fit.solvers.problem": ["Problem", "Solver"],
+            "juncture.fit.solvers.proximal": ["Proximal"],
+            "juncture.fit.solvers.sequential": ["Sequential"],
+            "juncture.fit.solvers.smoothed": ["Smoothed"],
+        },
+    )
