@@ -12,7 +12,9 @@ import uvicorn
 from fastapi import FastAPI
 from numpy.typing import NDArray
 
+from guarantees import guarantee_of
 from juncture import Codebook, Coding, Domain, Factor, Model, Release
+from juncture.fit.summary import FitSummary, Status
 from juncture.publish.explorer.server import open_socket
 from juncture.tables.codebook import OUTSIDE
 
@@ -38,8 +40,8 @@ def small_release() -> Release:
     pairs = [("age", "pay"), ("pay", "work"), ("work", "smoker"), ("smoker", 'odd "name" <b>')]
     potentials = [Factor.random(domain.project(pair), rng) for pair in pairs]
     model = Model.of_potentials(domain, potentials, total=5000.0).with_codebook(CODEBOOK)
-    statistics = {"loss": 10.0, "lower_bound": 9.0, "status": "STALLED"}
-    return Release(model=model, ledger=LEDGER, statistics=statistics)
+    fit = FitSummary(status=Status.STALLED, loss=10.0, lower_bound=9.0, oracle_calls=3, seconds=0.1)
+    return Release(model=model, guarantee=guarantee_of(LEDGER), fit=fit)
 
 
 def dense_counts(release: Release) -> NDArray[np.float64]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from juncture.mechanisms.outcome import Outcome
 from scipy.stats import chi2
 
 from juncture.engine.plan import Plan
@@ -18,7 +17,8 @@ from juncture.mechanisms.draw_likelihood import DrawLikelihood, Round
 from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.record_search import RecordSearch
-from juncture.privacy import score
+from juncture.mechanisms.result import RunResult
+from juncture.privacy import score_units
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
@@ -56,7 +56,7 @@ def truth(source: CodedTable) -> list[np.ndarray]:
     return [task.operator(DOMAIN).apply(found.values) for task, found in pairs]
 
 
-def ran(path: Path, mechanism: DualQuery, rho: float, seed: int = 0) -> tuple[Outcome, Ledger]:
+def ran(path: Path, mechanism: DualQuery, rho: float, seed: int = 0) -> tuple[RunResult, Ledger]:
     """A simulated run."""
     ledger = Ledger.create(path, Budget(rho=rho), Neighbours.REPLACE)
     curator = SimulatedCurator(table(), ledger, rng=np.random.default_rng(seed))
@@ -66,9 +66,9 @@ def ran(path: Path, mechanism: DualQuery, rho: float, seed: int = 0) -> tuple[Ou
 @pytest.mark.parametrize("estimation", list(Estimation))
 def test_the_budget(estimation: Estimation, tmp_path: Path) -> None:
     """No more is spent than claimed, and one round more would not fit; runs can be repeated."""
-    mechanism = DualQuery(rho=0.05, draws=10, estimation=estimation, seed=0, max_steps=40)
+    mechanism = DualQuery(Budget(rho=0.05), draws=10, estimation=estimation, rng=0, max_steps=40)
     outcome, ledger = ran(tmp_path / "one", mechanism, 0.05)
-    rounds = outcome.statistics["rounds"]
+    rounds = outcome.details["rounds"]
     assert ledger.spent <= 0.05
     spent_by_rounds = 10 * (2.0 / N) ** 2 * (rounds - 1) * rounds * (2 * rounds - 1) / 12
     assert ledger.spent == pytest.approx(spent_by_rounds, rel=1e-4)
@@ -82,7 +82,7 @@ def test_both_forms_learn_and_the_model_learns_more(tmp_path: Path) -> None:
     """With budget enough, the model is nearer than the records."""
     errors = {}
     for estimation in Estimation:
-        mechanism = DualQuery(rho=1.0, draws=20, estimation=estimation, seed=1)
+        mechanism = DualQuery(Budget(rho=1.0), draws=20, estimation=estimation, rng=1)
         outcome, _ = ran(tmp_path / estimation.name, mechanism, 1.0)
         errors[estimation] = workload_error(truth(table()), outcome.answers(WORKLOAD))
     assert errors[Estimation.MODEL] < errors[Estimation.LOCAL] < 0.25
@@ -92,11 +92,11 @@ def test_both_forms_learn_and_the_model_learns_more(tmp_path: Path) -> None:
 def test_the_real_curator_draws(tmp_path: Path) -> None:
     """A release, with an epsilon and a delta."""
     ledger = Ledger.create(tmp_path / "l", Budget(epsilon=1.0, delta=1e-3), Neighbours.REPLACE)
-    mechanism = DualQuery(epsilon=1.0, delta=1e-3, draws=5, seed=0, max_steps=30)
+    mechanism = DualQuery(Budget(epsilon=1.0, delta=1e-3), draws=5, rng=0, max_steps=30)
     outcome = mechanism.run(Curator(table(), ledger), WORKLOAD)
     assert 0.8 < ledger.spent <= 1.0
     assert outcome.model is not None
-    assert "draws from" in ledger.events[0]["what"]
+    assert "draws from" in ledger.events[0].what
 
 
 def likelihood() -> tuple[DrawLikelihood, list[Round]]:
@@ -180,9 +180,11 @@ def test_ties_may_go_to_first_values() -> None:
 
 def test_rounds_can_be_limited(tmp_path: Path) -> None:
     """Fewer rounds than the budget allows cost less, and all are kept."""
-    mechanism = DualQuery(rho=0.05, draws=10, max_rounds=3, seed=0, estimation=Estimation.LOCAL)
+    mechanism = DualQuery(
+        Budget(rho=0.05), draws=10, max_rounds=3, rng=0, estimation=Estimation.LOCAL
+    )
     outcome, ledger = ran(tmp_path / "few", mechanism, 0.05)
-    assert outcome.statistics["rounds"] == 3
+    assert outcome.details["rounds"] == 3
     assert ledger.spent < 0.05
 
 
@@ -191,7 +193,7 @@ def test_draws_follow_their_exponents() -> None:
     exponents = np.array([0.0, 1.0, -2.0, 3.0, -800.0, 2.5])
     generator = random.Random(0)
     n = 30_000
-    places = score.draw(exponents, n, generator.randrange)
+    places = score_units.draw(exponents, n, generator.randrange)
     counts = np.bincount(places, minlength=len(exponents))
     chances = np.exp(exponents - exponents.max())
     expected = n * chances / chances.sum()
@@ -205,21 +207,20 @@ def test_nonsense_is_refused(tmp_path: Path) -> None:
     """Prices, neighbours and numbers that do not fit."""
     ledger = Ledger.create(tmp_path / "add", Budget(rho=1.0), Neighbours.ADD_OR_REMOVE)
     curator = SimulatedCurator(table(), ledger, rng=np.random.default_rng(0))
-    with pytest.raises(InvalidInput, match="must know the number of records"):
-        DualQuery(rho=0.1).run(curator, WORKLOAD)
+    with pytest.raises(InvalidInput, match="needs the number of records"):
+        DualQuery(Budget(rho=0.1)).run(curator, WORKLOAD)
     with pytest.raises(InvalidInput, match="relative to their number"):
-        curator.draw_queries([], [], n_before=1, eta=1.0, draws=1)
+        curator.draw_queries([], [], n_earlier=1, eta=1.0, draws=1)
     replaced = Ledger.create(tmp_path / "replace", Budget(rho=1.0), Neighbours.REPLACE)
     curator = SimulatedCurator(table(), replaced, rng=np.random.default_rng(0))
-    for mechanism in (DualQuery(), DualQuery(epsilon=1.0), DualQuery(rho=1.0, epsilon=1.0)):
-        with pytest.raises(InvalidInput, match="`rho`, or `epsilon` with `delta`"):
-            mechanism.run(curator, WORKLOAD)
+    with pytest.raises(InvalidInput, match="must be a rho, or an epsilon with a delta"):
+        DualQuery(Budget(epsilon=1.0)).run(curator, WORKLOAD)
     with pytest.raises(InvalidInput, match="must be positive"):
-        DualQuery(rho=0.1, eta=-1.0).run(curator, WORKLOAD)
+        DualQuery(Budget(rho=0.1), eta=-1.0).run(curator, WORKLOAD)
     with pytest.raises(InvalidInput, match="must have a task"):
-        DualQuery(rho=0.1).run(curator, Workload(DOMAIN, ()))
+        DualQuery(Budget(rho=0.1)).run(curator, Workload(DOMAIN, ()))
     tasks = [(task.clique, task.query) for task in WORKLOAD.tasks]
     wrong = np.full(WORKLOAD.n_queries, 5.0)
     with pytest.raises(InvalidInput, match="satisfies a query or does not"):
-        curator.draw_queries(tasks, wrong, n_before=1, eta=1.0, draws=1)
+        curator.draw_queries(tasks, wrong, n_earlier=1, eta=1.0, draws=1)
     assert replaced.events == []

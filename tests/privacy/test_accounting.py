@@ -19,14 +19,13 @@ from juncture.privacy.accounting import (
     Neighbours,
     composed_epsilon,
     epsilon_of_rho,
-    gaussian_stddev,
     l1_sensitivity,
     l2_sensitivity,
-    laplace_scale,
     planned_epsilon,
     rho_of_epsilon,
 )
 from juncture.privacy.budget import Budget
+from juncture.privacy.price import ZCDP, Pure
 from juncture.tables.domain import Domain
 from juncture.tables.queries import blocks as block
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
@@ -105,13 +104,15 @@ def test_pure_events_compose_as_randomised_responses(k: int, epsilon: float, del
 
 def test_calibration_goes_both_ways() -> None:
     """A scale costs what it was made for."""
-    assert 3.0 / laplace_scale(3.0, 0.2) == pytest.approx(0.2)
-    assert 3.0**2 / (2 * gaussian_stddev(3.0, 0.2) ** 2) == pytest.approx(0.2)
+    assert 3.0 / Pure(0.2).scale(3.0) == pytest.approx(0.2)
+    assert 3.0**2 / (2 * ZCDP(0.2).scale(3.0) ** 2) == pytest.approx(0.2)
     for bad in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(InvalidInput, match="must be positive"):
-            laplace_scale(1.0, bad)
-        with pytest.raises(InvalidInput, match="must be positive"):
-            gaussian_stddev(bad, 1.0)
+        for price in (Pure(1.0), ZCDP(1.0)):
+            with pytest.raises(InvalidInput, match="must be positive and finite"):
+                price.scale(bad)
+        for kind in (Pure, ZCDP):
+            with pytest.raises(InvalidInput, match="must be a positive number"):
+                kind(bad)
 
 
 @given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=6), st.sampled_from([1e-3, 1e-8]))

@@ -22,12 +22,15 @@ from juncture.errors import BudgetExceeded, InvalidInput, NotPublic
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.lattice import round_to_lattice
-from juncture.privacy.ledger import Ledger
+from juncture.privacy.ledger import Entry, Event, Ledger
+from juncture.privacy.price import ZCDP, Price, Pure
 from juncture.privacy.request import Request
+from juncture.privacy.score import MarginalError, QueryError
 from juncture.private import noise
 from juncture.private.curator import Curator
+from juncture.private.noise import ExactSampler
 from juncture.private.simulated import SimulatedCurator
-from juncture.private.sources.source import CodedTable
+from juncture.private.sources.source import CodedTable, Source
 from juncture.tables.columns import Integer
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
@@ -58,15 +61,15 @@ def ledger(tmp_path: Path) -> Ledger:
 
 def test_a_measurement_states_its_noise(ledger: Ledger) -> None:
     """Values, kind and scale; the ledger has what was paid."""
-    found = Curator(table(), ledger).measure(("b", "a"), epsilon=2.0)
+    found = Curator(table(), ledger).measure(("b", "a"), Pure(2.0))
     assert found.clique == ("b", "a")
     assert found.noise is Noise.LAPLACE
     decay = math.exp(-2.0)
     assert float(found.stddev) == pytest.approx(math.sqrt(2 * decay) / (1 - decay))
     assert (found.values == np.round(found.values)).all()
     (line,) = ledger.events
-    assert (line["epsilon"], line["what"]) == (2.0, "every count of b, a")
-    assert line["mechanism"] == "discrete laplace"
+    assert (line.cost.epsilon, line.what) == (2.0, "every count of b, a")
+    assert line.mechanism == "discrete laplace"
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
@@ -74,13 +77,13 @@ def test_noise_follows_the_neighbours(tmp_path: Path, neighbours: Neighbours) ->
     """Twice the Laplace scale, and the root of 2 times the Gaussian one, for replaced records."""
     ledger = Ledger.create(tmp_path / "ledger", Budget(rho=1e9), neighbours)
     curator = Curator(table(), ledger)
-    laplace = curator.measure(("a",), epsilon=0.01)
-    gaussian = curator.measure(("a",), rho=0.0001)
+    laplace = curator.measure(("a",), Pure(0.01))
+    gaussian = curator.measure(("a",), ZCDP(0.0001))
     factor = 1.0 if neighbours is ADD else 2.0
     assert float(laplace.stddev) == pytest.approx(factor * 100 * math.sqrt(2), rel=1e-4)
     base = 1 / math.sqrt(2 * 0.0001)
     assert float(gaussian.stddev) == pytest.approx(math.sqrt(factor) * base, rel=1e-9)
-    single = curator.measure(("a",), block.Point(1), epsilon=0.01)
+    single = curator.measure(("a",), Pure(0.01), block.Point(1))
     assert float(single.stddev) == pytest.approx(100 * math.sqrt(2), rel=1e-4)
 
 
@@ -107,7 +110,7 @@ QUERIES: list[Query] = [
 def test_answers_are_exact_multiples_of_the_lattice(ledger: Ledger, query: Query) -> None:
     """With next to no noise, answers are those of the query that the measurement states."""
     source = table()
-    found = Curator(source, ledger).measure(("a", "b"), query, epsilon=1e12)
+    found = Curator(source, ledger).measure(("a", "b"), Pure(1e12), query)
     (exact,) = source.exact_counts([("a", "b")])
     expected = found.operator(DOMAIN).apply(exact.values)
     np.testing.assert_array_equal(found.values, expected)
@@ -126,14 +129,14 @@ def test_nothing_comes_without_paying(tmp_path: Path) -> None:
     a = np.zeros(3, dtype=int)
     curator = Curator(Untouchable(DOMAIN, {"a": a, "b": a}), ledger)
     before = ledger.path.read_bytes()
-    requests = [Request(clique=("a",), epsilon=0.6), Request(clique=("b",), epsilon=0.6)]
+    requests = [Request(("a",), Pure(0.6)), Request(("b",), Pure(0.6))]
     with pytest.raises(BudgetExceeded):
         curator.measure_all(requests)
     with pytest.raises(BudgetExceeded):
-        curator.select_by_marginal_error({("a",): np.zeros(3)}, epsilon=2.0)
+        curator.select(MarginalError({("a",): np.zeros(3)}), Pure(2.0))
     assert ledger.path.read_bytes() == before
     with pytest.raises(AssertionError):
-        curator.measure(("a",), epsilon=0.5)
+        curator.measure(("a",), Pure(0.5))
     assert Ledger(ledger.path).spent == 0.5  # paid first, then lost: never the other way round
 
 
@@ -150,29 +153,27 @@ def test_a_draft_schema_is_refused(tmp_path: Path) -> None:
 def test_bad_requests_are_refused_before_they_cost(ledger: Ledger) -> None:
     """Prices that are none, unknown attributes, queries and answers that do not fit."""
     curator = Curator(table(), ledger)
-    prices: list[dict[str, float]] = [
-        {},
-        {"epsilon": 1.0, "rho": 1.0},
-        {"epsilon": -1.0},
-        {"rho": math.nan},
-    ]
+    prices: list[Any] = [None, 1.0, {"epsilon": 1.0}]
     for price in prices:
-        with pytest.raises(InvalidInput, match="`epsilon` or `rho` must be"):
-            curator.measure(("a",), None, **price)
+        with pytest.raises(InvalidInput, match="`price` must be a price such as"):
+            curator.measure(("a",), price)
+    for make, amount in ((Pure, -1.0), (ZCDP, math.nan), (Pure, 0.0)):
+        with pytest.raises(InvalidInput, match="must be a positive number"):
+            make(amount)
     with pytest.raises(InvalidInput, match="must be one of the domain's 2 attributes"):
-        curator.measure(("nobody",), epsilon=1.0)
+        curator.measure(("nobody",), Pure(1.0))
     with pytest.raises(InvalidInput, match="whole number for a query that is measured"):
-        curator.measure(("a",), Scaled(0.3, block.Identity()), epsilon=1.0)
+        curator.measure(("a",), Pure(1.0), Scaled(0.3, block.Identity()))
     with pytest.raises(InvalidInput, match="vanishes when"):
-        curator.measure(("b",), block.WeightedSum((1e-12, 2e-12)), epsilon=1.0)
+        curator.measure(("b",), Pure(1.0), block.WeightedSum((1e-12, 2e-12)))
     with pytest.raises(InvalidInput, match="finite numbers for"):
-        curator.select_by_marginal_error({("a",): [1.0, 2.0]}, epsilon=1.0)
+        curator.select(MarginalError({("a",): [1.0, 2.0]}), Pure(1.0))
     with pytest.raises(InvalidInput, match="from 0 to 1"):
-        curator.select_by_query_error([(("a",), [2.0, 0, 0])], [1.0], epsilon=1.0)
+        curator.select(QueryError([(("a",), [2.0, 0, 0])], [1.0]), Pure(1.0))
     with pytest.raises(InvalidInput, match="a finite number for each of the 1 queries"):
-        curator.select_by_query_error([(("a",), [1.0, 0, 0])], [1.0, 2.0], epsilon=1.0)
-    with pytest.raises(InvalidInput, match="must not be empty"):
-        curator.select_by_marginal_error({}, epsilon=1.0)
+        curator.select(QueryError([(("a",), [1.0, 0, 0])], [1.0, 2.0]), Pure(1.0))
+    with pytest.raises(InvalidInput, match="must have a candidate"):
+        curator.select(MarginalError({}), Pure(1.0))
     assert ledger.events == []
 
 
@@ -181,7 +182,7 @@ def test_no_error_depends_on_the_data(ledger: Ledger) -> None:
     source = table()
     curator = Curator(source, ledger)
     for weight in (2.0**40, 2.0**47, 2.0**51):
-        found = curator.measure(("a",), Scaled(weight, block.Subset([0])), epsilon=1.0)
+        found = curator.measure(("a",), Pure(1.0), Scaled(weight, block.Subset([0])))
         assert np.isfinite(found.values).all()
 
 
@@ -191,13 +192,11 @@ def test_scores_cannot_overflow(ledger: Ledger) -> None:
     rows: list[tuple[tuple[str, ...], Any]] = [(("a",), [1, 0, 0]), (("a",), [0, 0, 0])]
     for bad in (2.0**43, math.inf, math.nan):
         with pytest.raises(InvalidInput, match="finite numbers of at most"):
-            curator.select_by_query_error(rows, [-bad, 0.0], epsilon=1.0)
+            curator.select(QueryError(rows, [-bad, 0.0]), Pure(1.0))
         with pytest.raises(InvalidInput, match="finite"):
-            curator.select_by_marginal_error(
-                {("a",): np.zeros(3)}, penalties={("a",): bad}, epsilon=1.0
-            )
+            curator.select(MarginalError({("a",): np.zeros(3)}, penalties={("a",): bad}), Pure(1.0))
     assert ledger.events == []
-    assert curator.select_by_query_error(rows, [-(2.0**30), 0.0], epsilon=5.0) == 0
+    assert curator.select(QueryError(rows, [-(2.0**30), 0.0]), Pure(5.0)) == 0
 
 
 def test_fractions_on_many_attributes_are_refused() -> None:
@@ -225,14 +224,14 @@ def test_prices_of_other_types(ledger: Ledger) -> None:
     good: list[Any] = [np.float32(0.5), np.int64(1), Decimal("0.5")]
     bad: list[Any] = ["much", 1e200, None]
     for price in good:
-        curator.measure(("a",), epsilon=price)
+        curator.measure(("a",), Pure(price))
     for price in bad:
         with pytest.raises(InvalidInput, match="must be"):
-            curator.measure(("a",), epsilon=price)
+            curator.measure(("a",), Pure(price))
     with pytest.raises(InvalidInput, match="a sequence of attribute names"):
-        curator.measure("ab", epsilon=1.0)
+        curator.measure("ab", Pure(1.0))
     with pytest.raises(InvalidInput, match="must buy noise of a scale below"):
-        curator.measure(("a",), block.WeightedSum((0.1, 1e6, 2.0)), epsilon=1e-9)
+        curator.measure(("a",), Pure(1e-9), block.WeightedSum((0.1, 1e6, 2.0)))
 
 
 def test_factors_are_given_in_any_order(ledger: Ledger) -> None:
@@ -240,7 +239,7 @@ def test_factors_are_given_in_any_order(ledger: Ledger) -> None:
     source = table()
     (exact,) = source.exact_counts([("a", "b")])
     answers: dict[tuple[str, ...], Any] = {("b", "a"): exact, ("a",): np.full(3, 1e4)}
-    chosen = Curator(source, ledger).select_by_marginal_error(answers, epsilon=50.0)
+    chosen = Curator(source, ledger).select(MarginalError(answers), Pure(50.0))
     assert chosen == ("a",)
 
 
@@ -250,10 +249,10 @@ def test_selection_finds_what_is_far_off(ledger: Ledger) -> None:
     curator = Curator(source, ledger)
     a, b = (f.values for f in source.exact_counts([("a",), ("b",)]))
     answers: dict[tuple[str, ...], np.ndarray] = {("a",): a + 1.0, ("b",): b + 9.0}
-    assert curator.select_by_marginal_error(answers, epsilon=50.0) == ("b",)
-    assert curator.select_by_marginal_error(answers, rho=500.0) == ("b",)
+    assert curator.select(MarginalError(answers), Pure(50.0)) == ("b",)
+    assert curator.select(MarginalError(answers), ZCDP(500.0)) == ("b",)
     penalties: dict[tuple[str, ...], float] = {("a",): 0.0, ("b",): 100.0}
-    chosen = curator.select_by_marginal_error(answers, epsilon=50.0, penalties=penalties)
+    chosen = curator.select(MarginalError(answers, penalties=penalties), Pure(50.0))
     assert chosen == ("a",)
     rows: list[tuple[tuple[str, ...], np.ndarray]] = [
         (("a",), np.eye(3)[0]),
@@ -261,7 +260,7 @@ def test_selection_finds_what_is_far_off(ledger: Ledger) -> None:
         (("a",), np.ones(3)),
     ]
     given = [a[0], b[1] + 8.0, 40.0]
-    assert curator.select_by_query_error(rows, given, epsilon=50.0) == 1
+    assert curator.select(QueryError(rows, given), Pure(50.0)) == 1
 
 
 def test_simulated_noise_is_repeatable_and_says_what_it_is(tmp_path: Path) -> None:
@@ -270,9 +269,9 @@ def test_simulated_noise_is_repeatable_and_says_what_it_is(tmp_path: Path) -> No
     def values(seed: int, name: str) -> np.ndarray:
         ledger = Ledger.create(tmp_path / name, Budget(rho=1e9), ADD)
         curator = SimulatedCurator(table(), ledger, rng=np.random.default_rng(seed))
-        curator.select_by_marginal_error({("a",): np.zeros(3)}, epsilon=1.0)
-        requests = [Request(clique=("a",), epsilon=0.05)] * 400
-        requests += [Request(clique=("a",), rho=0.001)] * 400
+        curator.select(MarginalError({("a",): np.zeros(3)}), Pure(1.0))
+        requests = [Request(("a",), Pure(0.05))] * 400
+        requests += [Request(("a",), ZCDP(0.001))] * 400
         return np.array([m.values for m in curator.measure_all(requests)])
 
     first, same, other = values(1, "one"), values(1, "two"), values(2, "three")
@@ -332,13 +331,21 @@ def test_audit_of_gaussian_noise() -> None:
 class HalfNoise(Curator):
     """A broken copy: half the noise."""
 
-    def _add_noise(self, values: Integers, kind: Noise, scale: float) -> Integers:
-        return super()._add_noise(values, kind, 0.5 * scale)
+    def __init__(self, source: Source, ledger: Ledger) -> None:
+        super().__init__(source, ledger)
+        self._sampler = HalfSampler()
 
-    def _select(
-        self, scores: Integers, sensitivity: int, epsilon: float | None, rho: float | None
-    ) -> int:
-        return super()._select(scores, max(1, sensitivity // 2), epsilon, rho)
+
+class HalfSampler(ExactSampler):
+    """Half the noise of every answer and every choice."""
+
+    def add_noise(self, values: Integers, noise: Noise, scale: float) -> Integers:
+        """See `Sampler.add_noise`."""
+        return super().add_noise(values, noise, 0.5 * scale)
+
+    def select(self, scores: Integers, sensitivity: int, price: Price) -> int:
+        """See `Sampler.select`."""
+        return super().select(scores, max(1, sensitivity // 2), price)
 
 
 def outcomes(
@@ -359,13 +366,14 @@ class _Unsynced(Ledger):
     def __init__(self, ledger: Ledger) -> None:
         self.path, self.budget, self.neighbours = ledger.path, ledger.budget, ledger.neighbours
 
-    def spend(self, *events: object) -> None:
+    def spend(self, *events: Event) -> list[Entry]:  # noqa: ARG002
         """Nothing to write."""
+        return []
 
 
 def measured(curator: Curator) -> float:
     """One cell of a release of all cells."""
-    return float(curator.measure(("a", "b"), epsilon=1.5).values[5])
+    return float(curator.measure(("a", "b"), Pure(1.5)).values[5])
 
 
 @pytest.mark.slow
@@ -380,7 +388,7 @@ def selected(curator: Curator) -> float:
     clique: tuple[str, ...] = ("a", "b")
     rows = [(clique, np.eye(6)[i].reshape(3, 2)) for i in (5, 0, 1)]
     given = [0.0, 50.0, 50.0]
-    return float(curator.select_by_query_error(rows, given, epsilon=1.0))
+    return float(curator.select(QueryError(rows, given), Pure(1.0)))
 
 
 @pytest.mark.slow

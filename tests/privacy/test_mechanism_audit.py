@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from juncture.mechanisms.outcome import Outcome
 
 from audit import lower_bound
 from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import HDMM, Estimation
 from juncture.mechanisms.mwem import MWEM, Selection
 from juncture.mechanisms.privbayes import PrivBayes
+from juncture.mechanisms.result import RunResult
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
-from juncture.privacy.ledger import Ledger
-from juncture.private.simulated import SimulatedCurator
-from juncture.private.sources.source import CodedTable
+from juncture.privacy.ledger import Entry, Event, Ledger
+from juncture.privacy.price import Price
+from juncture.private.simulated import SeededSampler, SimulatedCurator
+from juncture.private.sources.source import CodedTable, Source
 from juncture.tables.domain import Domain
 from juncture.tables.noise import Noise
 from juncture.tables.workload import Workload
@@ -38,24 +39,33 @@ class NoLedger(Ledger):
         self.budget, self.neighbours = Budget(epsilon=1e9), Neighbours.REPLACE
 
     @property
-    def events(self) -> list[dict[str, Any]]:
+    def events(self) -> list[Entry]:
         """None are kept."""
         return []
 
-    def spend(self, *events: object) -> None:
+    def spend(self, *events: Event) -> list[Entry]:  # noqa: ARG002
         """Nothing to write."""
+        return []
 
 
 class HalfNoise(SimulatedCurator):
     """A broken copy: half the noise, and choices as if scores moved half as much."""
 
-    def _add_noise(self, values: Any, kind: Noise, scale: float) -> Any:
-        return super()._add_noise(values, kind, 0.5 * scale)
+    def __init__(self, source: Source, ledger: Ledger, *, rng: np.random.Generator) -> None:
+        super().__init__(source, ledger, rng=rng)
+        self._sampler = HalfSampler(rng)
 
-    def _select(
-        self, scores: Any, sensitivity: int, epsilon: float | None, rho: float | None
-    ) -> int:
-        return super()._select(scores, max(1, sensitivity // 2), epsilon, rho)
+
+class HalfSampler(SeededSampler):
+    """Half the noise of every answer and every choice."""
+
+    def add_noise(self, values: Any, noise: Noise, scale: float) -> Any:
+        """See `Sampler.add_noise`."""
+        return super().add_noise(values, noise, 0.5 * scale)
+
+    def select(self, scores: Any, sensitivity: int, price: Price) -> int:
+        """See `Sampler.select`."""
+        return super().select(scores, max(1, sensitivity // 2), price)
 
 
 def tables() -> tuple[CodedTable, CodedTable]:
@@ -67,21 +77,21 @@ def tables() -> tuple[CodedTable, CodedTable]:
     return tuple(CodedTable(DOMAIN, dict(zip("abc", t, strict=True))) for t in pair)  # type: ignore[return-value]
 
 
-def first_value(outcome: Outcome) -> float:
+def first_value(outcome: RunResult) -> float:
     """The first number that was measured."""
     return float(outcome.measurements[0].values[0])
 
 
-def clique_and_value(outcome: Outcome) -> float:
+def clique_and_value(outcome: RunResult) -> float:
     """Which clique was measured, and which of its values is large."""
     measured = outcome.measurements[0]
     place = WORKLOAD.cliques.index(measured.clique)
     return 100.0 * place + float(np.clip(measured.values[0], -40, 40))
 
 
-def network(outcome: Outcome) -> float:
+def network(outcome: RunResult) -> float:
     """Which parents were chosen, as a number."""
-    return float(sum(hash_of(link) for link in outcome.statistics["network"]) % 97)
+    return float(sum(hash_of(link) for link in outcome.details["network"]) % 97)
 
 
 def hash_of(text: str) -> int:
@@ -89,26 +99,30 @@ def hash_of(text: str) -> int:
     return sum((i + 1) * ord(letter) for i, letter in enumerate(text))
 
 
-def records(outcome: Outcome) -> float:
+def records(outcome: RunResult) -> float:
     """The second record that was found: the first draws look at nothing."""
-    record = outcome.statistics["records"][min(1, len(outcome.statistics["records"]) - 1)]
+    record = outcome.details["records"][min(1, len(outcome.details["records"]) - 1)]
     return float(sum(code << i for i, code in enumerate(record.values())))
 
 
-Statistic = Callable[[Outcome], float]
+Statistic = Callable[[RunResult], float]
 LOCAL = Estimation.LOCAL
 CASES: list[tuple[str, Any, Statistic]] = [
-    ("hdmm", HDMM(epsilon=EPSILON, estimation=LOCAL), first_value),
-    ("mwem", MWEM(epsilon=EPSILON, rounds=1, max_steps=5), clique_and_value),
+    ("hdmm", HDMM(Budget(epsilon=EPSILON), estimation=LOCAL), first_value),
+    ("mwem", MWEM(Budget(epsilon=EPSILON), rounds=1, max_steps=5), clique_and_value),
     (
         "mwem, queries",
-        MWEM(epsilon=EPSILON, rounds=1, max_steps=5, selection=Selection.QUERY),
+        MWEM(Budget(epsilon=EPSILON), rounds=1, max_steps=5, selection=Selection.QUERY),
         clique_and_value,
     ),
-    ("privbayes", PrivBayes(epsilon=EPSILON, estimation=LOCAL, usefulness=0.1, seed=0), network),
+    (
+        "privbayes",
+        PrivBayes(Budget(epsilon=EPSILON), estimation=LOCAL, usefulness=0.1, rng=0),
+        network,
+    ),
     (
         "dual query",
-        DualQuery(rho=EPSILON**2 / 2, draws=2, eta=1.0, seed=0, estimation=LOCAL),
+        DualQuery(Budget(rho=EPSILON**2 / 2), draws=2, eta=1.0, rng=0, estimation=LOCAL),
         records,
     ),
 ]
@@ -120,9 +134,9 @@ def audited(kind: type[SimulatedCurator], mechanism: Any, statistic: Statistic, 
     for side, source in enumerate(tables()):
         rng = np.random.default_rng(side + 1)
         curator = kind(source, NoLedger(), rng=rng)
-        seeded = hasattr(mechanism, "seed")
+        seeded = hasattr(mechanism, "rng")
         outcomes = (
-            (replace(mechanism, seed=run) if seeded else mechanism).run(curator, WORKLOAD)
+            (replace(mechanism, rng=run) if seeded else mechanism).run(curator, WORKLOAD)
             for run in range(runs)
         )
         found.append(np.array([statistic(outcome) for outcome in outcomes]))
@@ -145,7 +159,7 @@ def test_the_audit_catches_a_broken_curator() -> None:
         sides = []
         for side, source in enumerate(tables()):
             curator = kind(source, NoLedger(), rng=np.random.default_rng(side))
-            mechanism = HDMM(epsilon=EPSILON, estimation=LOCAL)
+            mechanism = HDMM(Budget(epsilon=EPSILON), estimation=LOCAL)
             outcomes = [mechanism.run(curator, one) for _ in range(4000)]
             # The record has left one cell for another: their difference shows it best.
             values = np.array([o.measurements[0].values for o in outcomes])

@@ -64,12 +64,14 @@ def test_release_writes_what_the_ledger_paid_for(mechanism: str, table: Table, s
     words = release_of(table, out, ledger, "--mechanism", mechanism, *MECHANISMS[mechanism])
     printed = json.loads(said(*words, "--json"))
     release, book = load(table.folder / out), Ledger(table.folder / ledger)
-    assert release.ledger == book.events
+    assert release.guarantee is not None
+    assert list(release.guarantee.events) == book.events
     assert release.schema is not None
     assert printed["spent"] == pytest.approx(book.spent)
     assert 0 < book.spent <= book.budget.limit * (1 + 1e-9)
-    assert release.statistics["mechanism"] == mechanism
-    assert release.statistics["neighbours"] == str(book.neighbours)
+    assert release.mechanism == mechanism
+    assert release.guarantee.neighbours is book.neighbours
+    assert release.fit is not None
     assert 300 < release.model.total < 500
     assert not [path for path in table.folder.iterdir() if path.name.startswith(".")]
 

@@ -61,7 +61,8 @@ def test_the_budget_is_spent_and_no_more(run: Run) -> None:
     release = load(run.folder / "adult.jct")
     assert len(ledger.events) == len(release.measurements) == 14
     assert ledger.spent == pytest.approx(1.0)
-    assert release.ledger == ledger.events
+    assert release.guarantee is not None
+    assert list(release.guarantee.events) == ledger.events
     assert "is refused" in run.printed.stdout
 
 

@@ -12,7 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
 
+from guarantees import guarantee_of
 from juncture import Codebook, Coding, Domain, Factor, Measurement, Model, Release
+from juncture.fit.summary import FitSummary, Status
 from juncture.publish.report.document import write_report
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -77,8 +79,10 @@ def some_release() -> Release:
         for place in range(30)
     ]  # fmt: skip
     return Release(
-        model=model, measurements=measurements, ledger=ledger,
-        statistics={"loss": 12.5, "lower_bound": 12.0, "oracle_calls": 40, "status": "CERTIFIED"},
+        model=model, measurements=measurements, guarantee=guarantee_of(ledger),
+        fit=FitSummary(
+            status=Status.CERTIFIED, loss=12.5, lower_bound=12.0, oracle_calls=40, seconds=1.0
+        ),
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from juncture.errors import InvalidInput
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
+from juncture.privacy.price import Pure
 from juncture.private.curator import Curator
 from juncture.private.draft import exact_draft
 from juncture.private.sources.duck import DuckDB
@@ -203,9 +204,11 @@ def release(schema: Schema, table: Path, tmp_path: Path) -> Release:
     """Through the real curator, with little noise, saved and loaded."""
     ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=20.0), Neighbours.ADD_OR_REMOVE)
     curator = Curator(DuckDB(table, schema), ledger)
-    measurements = [curator.measure(clique, epsilon=10.0) for clique in (("mark", "pay"), ("pay",))]
+    measurements = [curator.measure(clique, Pure(10.0)) for clique in (("mark", "pay"), ("pay",))]
     fit = estimate(schema.domain, measurements)
-    made = Release(model=fit.model, measurements=measurements, ledger=ledger.events, schema=schema)
+    made = Release(
+        model=fit.model, measurements=measurements, guarantee=curator.guarantee, schema=schema
+    )
     return load(made.save(tmp_path / "release.jct"))
 
 

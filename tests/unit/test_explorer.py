@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import pytest
 from numpy.typing import NDArray
 
 from explorer_server import LEDGER, SIZES, TOKEN, dense_counts, running, small_release
+from guarantees import guarantee_of
 from juncture import (
     Boolean,
     Categorical,
@@ -33,12 +35,14 @@ from juncture import (
     InvalidInput,
     Model,
     Number,
-    Release,
     Schema,
 )
+from juncture.fit.summary import FitSummary, Status
 from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon
+from juncture.privacy.budget import Budget
+from juncture.privacy.guarantee import Guarantee
 from juncture.publish.explorer import limits
-from juncture.publish.explorer.facts import describe_certificate, describe_guarantee
+from juncture.publish.explorer.facts import describe_fit, describe_guarantee
 from juncture.publish.explorer.guard import cookie_name
 from juncture.publish.explorer.question import (
     Between,
@@ -48,6 +52,7 @@ from juncture.publish.explorer.question import (
     quote_identifier,
 )
 from juncture.publish.explorer.server import _respond, create_app, serve
+from juncture.publish.release import Release
 from juncture.tables.codebook import OUTSIDE, Special
 
 RELEASE = small_release()
@@ -218,45 +223,44 @@ def test_facts_of_the_release(client: httpx.Client) -> None:
         assert MODEL.mutual_information((left,), (right,)) > 0
 
 
+def described(guarantee: Guarantee | None) -> dict[str, Any] | None:
+    """What the page is told of a release with this guarantee."""
+    return describe_guarantee(Release(model=MODEL, guarantee=guarantee))
+
+
 def test_the_guarantee_is_in_the_notion_that_all_events_have() -> None:
     """Costs add up in epsilon where every event has one, else in rho; without a ledger, nothing."""
-    gaussian = {**LEDGER[0], "epsilon": None}
-    mixed = describe_guarantee([*LEDGER, gaussian])
+    mixed = described(guarantee_of([*LEDGER, {**LEDGER[0], "epsilon": None}]))
     assert mixed is not None
     assert (mixed["notion"], mixed["value"]) == ("rho", 0.03125 + 0.125 + 0.03125)
-    assert describe_guarantee(None) is None
-    assert describe_guarantee([{"event": 1}]) is None
+    assert described(None) is None
+    assert described(guarantee_of([{"event": 1}])) is None
 
 
 def test_the_guarantee_says_what_the_release_says_of_budget_and_neighbours() -> None:
     """With a stated budget, the cost is in its notion: composed under its delta, or as rho."""
-    stated = {"budget": "epsilon 1, delta 1e-09", "neighbours": str(Neighbours.REPLACE)}
-    found = describe_guarantee(LEDGER, stated)
-    assert found is not None
+    budget = Budget(epsilon=1.0, delta=1e-9)
+    result = described(guarantee_of(LEDGER, budget, Neighbours.REPLACE))
+    assert result is not None
     costs = [Cost(epsilon=0.25, rho=0.03125), Cost(epsilon=0.5, rho=0.125)]  # of the ledger
-    assert found["value"] == pytest.approx(composed_epsilon(costs, 1e-9))
-    assert (found["notion"], found["delta"]) == ("delta", "1e-09")
-    assert (found["budget"], found["neighbours"]) == (stated["budget"], stated["neighbours"])
-    concentrated = describe_guarantee(LEDGER, {"budget": "rho 0.5"})
+    assert result["value"] == pytest.approx(composed_epsilon(costs, 1e-9))
+    assert (result["notion"], result["delta"]) == ("delta", "1e-09")
+    assert (result["budget"], result["neighbours"]) == (str(budget), str(Neighbours.REPLACE))
+    concentrated = described(guarantee_of(LEDGER, Budget(rho=0.5)))
     assert concentrated is not None
     assert (concentrated["notion"], concentrated["value"]) == ("rho", 0.03125 + 0.125)
 
 
-@pytest.mark.parametrize("budget", ["delta nan", "delta 5", "epsilon 1, delta x", 7, None])
-def test_an_unsound_budget_promises_nothing(budget: object) -> None:
-    """A budget that cannot be read leaves the sum of the costs as it is."""
-    found = describe_guarantee(LEDGER, {"budget": budget})
-    assert found is not None
-    assert (found["notion"], found["value"], found["delta"]) == ("epsilon", 0.75, None)
-
-
 def test_a_bound_below_zero_certifies_nothing() -> None:
     """A bound that any model meets, or none at all, is not shown as a certificate."""
-    for bound in (-5.0, None):
-        found = describe_certificate({"loss": 1.0, "lower_bound": bound, "status": "AT_NOISE"})
-        assert found is not None
-        assert found["gap"] is None
-    assert describe_certificate({}) is None
+    for bound in (-5.0, -math.inf):
+        fit = FitSummary(
+            status=Status.AT_NOISE, loss=1.0, lower_bound=bound, oracle_calls=1, seconds=0.0
+        )
+        result = describe_fit(fit)
+        assert result is not None
+        assert result["gap"] is None
+    assert describe_fit(None) is None
 
 
 # What is answered.

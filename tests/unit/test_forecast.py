@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from juncture.mechanisms.forecast import forecast, mechanism_for
 
 from juncture.errors import BudgetExceeded, InvalidInput
 from juncture.mechanisms.hdmm import HDMM, Estimation
+from juncture.mechanisms.registry import make_mechanism, prepare
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
@@ -44,18 +44,17 @@ ALL += [("dualquery", b, Neighbours.REPLACE) for b in ("concentrated", "approxim
 def test_costs_are_those_that_the_ledger_will_have(
     name: str, budget: str, neighbours: Neighbours, tmp_path: Path
 ) -> None:
-    """Every event costs what was foretold, in the same order."""
-    mechanism = mechanism_for(name, BUDGETS[budget])
-    ahead = forecast(mechanism, WORKLOAD, neighbours, N)
+    """Every event costs what was predicted, in the same order."""
+    n_records = N if neighbours is Neighbours.REPLACE else None
+    run = prepare(name, BUDGETS[budget], WORKLOAD, neighbours, n_records)
     ledger = Ledger.create(tmp_path / "ledger", BUDGETS[budget], neighbours)
-    ledger.refuse_unaffordable(ahead.costs)
-    mechanism.run(SimulatedCurator(source(), ledger, rng=np.random.default_rng(0)), WORKLOAD)
-    events = ledger.events
-    assert len(events) == len(ahead.costs)
-    for event, cost in zip(events, ahead.costs, strict=True):
-        assert event["rho"] == pytest.approx(cost.rho)
-        assert event["epsilon"] == (None if np.isinf(cost.epsilon) else pytest.approx(cost.epsilon))
-    assert ledger.spent == pytest.approx(BUDGETS[budget].compose(ahead.costs))
+    result = run(SimulatedCurator(source(), ledger, rng=np.random.default_rng(0)))
+    assert list(result.guarantee.events) == ledger.events
+    assert len(ledger.events) == len(run.costs)
+    for event, cost in zip(ledger.events, run.costs, strict=True):
+        assert event.cost.rho == pytest.approx(cost.rho)
+        assert event.cost.epsilon == pytest.approx(cost.epsilon)
+    assert ledger.spent == pytest.approx(BUDGETS[budget].compose(run.costs))
 
 
 @pytest.mark.slow
@@ -64,15 +63,14 @@ def test_costs_are_those_that_the_ledger_will_have(
 def test_errors_are_those_of_least_squares(
     budget: str, neighbours: Neighbours, tmp_path: Path
 ) -> None:
-    """The mean squared error of many runs, from each task's measurement, is what was foretold."""
+    """The mean squared error of many runs, from each task's measurement, is what was predicted."""
     blocks = (Prefix(), Identity())
     domain = Domain({"x": 8, "y": 3})
     workload = Workload(domain, (Task(("x", "y"), blocks), Task(("y",), (Identity(),))))
     rng = np.random.default_rng(1)
     table = CodedTable(domain, {"x": rng.integers(0, 8, N), "y": rng.integers(0, 3, N)})
-    price = BUDGETS[budget].to_dict()
-    mechanism = HDMM(**price, estimation=Estimation.LOCAL)
-    ahead = forecast(mechanism, workload, neighbours)
+    mechanism = HDMM(BUDGETS[budget], estimation=Estimation.LOCAL)
+    ahead = mechanism.prepare(workload, neighbours)
     truth = workload.answers(lambda clique: table.exact_counts([clique])[0])
     squares: list[list[float]] = [[], []]
     for run in range(300):
@@ -89,7 +87,7 @@ def test_errors_are_those_of_least_squares(
 def test_a_run_that_cannot_be_paid_is_refused_before_it_begins(tmp_path: Path) -> None:
     """A ledger refuses costs that go beyond what is left, and stays as it was."""
     ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0), Neighbours.ADD_OR_REMOVE)
-    ahead = forecast(mechanism_for("mwem", Budget(epsilon=1.01)), WORKLOAD, ledger.neighbours)
+    ahead = prepare("mwem", Budget(epsilon=1.01), WORKLOAD, ledger.neighbours)
     with pytest.raises(BudgetExceeded, match="total of 1.01"):
         ledger.refuse_unaffordable(ahead.costs)
     assert ledger.events == []
@@ -104,9 +102,9 @@ def test_a_run_that_cannot_be_paid_is_refused_before_it_begins(tmp_path: Path) -
         ("guessing", Budget(epsilon=1.0), Neighbours.REPLACE, 10, "must be one of hdmm"),
     ],
 )
-def test_what_cannot_be_foretold_is_refused(
+def test_what_cannot_be_predicted_is_refused(
     name: str, budget: Budget, neighbours: Neighbours, records: int | None, words: str
 ) -> None:
     """A mechanism without what it needs gets a clear error."""
     with pytest.raises(InvalidInput, match=words):
-        forecast(mechanism_for(name, budget), WORKLOAD, neighbours, records)
+        make_mechanism(name, budget).prepare(WORKLOAD, neighbours, records)

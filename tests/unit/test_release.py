@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from guarantees import guarantee_of
 from juncture import (
     Codebook,
     Coding,
@@ -28,6 +29,8 @@ from juncture import (
     load,
 )
 from juncture.errors import NotPublic
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
 from juncture.tables.columns import Categorical, Integer
 from juncture.tables.queries import (
     AllRanges,
@@ -82,8 +85,13 @@ def release() -> Release:
     return Release(
         model=fit.model.with_codebook(book),
         measurements=measurements,
-        statistics={**fit.summary.to_json(), "gap": -np.inf},
-        ledger=[{"event": "gaussian", "rho": 0.1}],
+        fit=fit.summary,
+        guarantee=guarantee_of(
+            [{"event": 1, "rho": 0.1}], Budget(epsilon=1.0, delta=1e-9), Neighbours.REPLACE
+        ),
+        mechanism="by hand",
+        workload=[("a", "b"), ("c",)],
+        details={"gap": -np.inf, "rounds": 3},
     )
 
 
@@ -108,8 +116,10 @@ def test_round_trip_to_the_bit(path: Path, made: Release) -> None:
     assert found.model.marginals.tobytes() == made.model.marginals.tobytes()
     assert found.model.total == made.model.total
     assert found.model.log_partition == made.model.log_partition
-    assert found.ledger == made.ledger
-    assert found.statistics == {**made.statistics, "gap": None}
+    assert found.guarantee == made.guarantee
+    assert found.fit == made.fit
+    assert (found.mechanism, list(found.workload)) == ("by hand", [("a", "b"), ("c",)])
+    assert found.details == {"gap": None, "rounds": 3}
     assert found.model.codebook is not None
     assert made.model.codebook is not None
     assert found.model.codebook.codings == made.model.codebook.codings
@@ -228,7 +238,17 @@ HOSTILE = [
     setting("measurements", [{"clique": ["a"], "values": 10**9, "stddev": 0, "noise": "x"}]),
     setting("codebook", {"a": ["x"]}),
     setting("codebook", {"a": ["x", "x", "x"]}),
-    setting("statistics", 3),
+    setting("details", 3),
+    setting("guarantee", 3),
+    setting("guarantee", {}),
+    setting(
+        "guarantee",
+        {"budget": {"epsilon": -1}, "neighbours": None, "unit": "one record", "events": []},
+    ),
+    setting("guarantee", {"budget": None, "neighbours": "all", "unit": "one record", "events": []}),
+    setting("guarantee", {"budget": None, "neighbours": None, "unit": "one record", "events": 5}),
+    setting("fit", {"status": "FINE"}),
+    setting("workload", [["nobody"]]),
     setting("arrays", None),
     setting("arrays", [1, 2]),
     poison,
@@ -409,7 +429,7 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, made: Release) -> None:
     target = tmp_path / "some.jct"
     made.save(target)
     before = target.read_bytes()
-    broken = Release(model=made.model, ledger=[{"rho": float("nan")}])
+    broken = Release(model=made.model, details={"nested": [float("nan")]})
     with pytest.raises(ValueError, match="JSON"):
         broken.save(target)
     assert target.read_bytes() == before

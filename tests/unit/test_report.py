@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from guarantees import guarantee_of
 from juncture import Codebook, Coding, Domain, Factor, Measurement, Model, Plan, Release, estimate
-from juncture.privacy.accounting import epsilon_of_rho
+from juncture.privacy.accounting import Neighbours, epsilon_of_rho
+from juncture.privacy.budget import Budget
+from juncture.publish.explorer.facts import describe_guarantee
 from juncture.publish.report import distributions, palette
 from juncture.publish.report.axis import choose_ticks, format_compact
 from juncture.publish.report.charts import group_labels
@@ -97,8 +100,8 @@ def fitted() -> Release:
     return Release(
         model=fit.model.with_codebook(book),
         measurements=measurements,
-        statistics=fit.summary.to_json(),
-        ledger=[EVENT, {**EVENT, "event": 2, "total": 1.0}],
+        fit=fit.summary,
+        guarantee=guarantee_of([EVENT, {**EVENT, "event": 2, "total": 1.0}]),
     )
 
 
@@ -109,9 +112,12 @@ def hostile() -> Release:
     return Release(
         model=model.with_codebook(Codebook({HOSTILE: Coding(labels)})),
         measurements=[Measurement((HOSTILE,), [500.0, 0.0, 0.0], stddev=1.0)],
-        statistics={HOSTILE: HOSTILE, "status": HOSTILE, "loss": HOSTILE, "workload": [HOSTILE]},
-        ledger=[{"event": HOSTILE, "what": HOSTILE, "mechanism": HOSTILE, "time": HOSTILE,
-                 "parameters": {HOSTILE: HOSTILE}, "epsilon": HOSTILE, "rho": 0.5}],
+        details={HOSTILE: HOSTILE, "list": [HOSTILE], "huge": 10**400},
+        mechanism=HOSTILE,
+        guarantee=guarantee_of(
+            [{"event": HOSTILE, "what": HOSTILE, "mechanism": HOSTILE, "time": HOSTILE,
+              "parameters": {HOSTILE: HOSTILE}, "epsilon": HOSTILE, "rho": 0.5}]
+        ),
     )  # fmt: skip
 
 
@@ -127,7 +133,9 @@ RELEASES: dict[str, Callable[[], Release]] = {
     "single attribute": lambda: Release(model=of([("only",)], {"only": 2})),
     "single value": lambda: Release(model=of([("only",)], {"only": 1})),
     "nothing measured": lambda: Release(model=of([], {"p": 3, "q": 20})),
-    "empty ledger": lambda: Release(model=of([("p", "q")], {"p": 3, "q": 20}), ledger=[]),
+    "empty ledger": lambda: Release(
+        model=of([("p", "q")], {"p": 3, "q": 20}), guarantee=guarantee_of([])
+    ),
     "forest": lambda: Release(model=of([("p", "q"), ("r",)], {"p": 3, "q": 900, "r": 2, "s": 2})),
     "chain of 120": lambda: wide(121, lambda place: place - 1),
     "bush of 120": lambda: wide(121, lambda place: place // 3),
@@ -195,8 +203,8 @@ def test_hostile_names_are_shown_as_text() -> None:
 
 def test_without_a_ledger_no_guarantee_is_stated() -> None:
     """A release without ledger, or with events without costs, says so plainly."""
-    bare = replace(fitted(), ledger=None)
-    for made in (bare, replace(bare, ledger=[{"event": 1, "what": "counts"}])):
+    bare = replace(fitted(), guarantee=None)
+    for made in (bare, replace(bare, guarantee=guarantee_of([{"event": 1, "what": "counts"}]))):
         words = Page(report_html(made)).text
         assert "No privacy guarantee is stated." in words
         assert "ε =" not in words
@@ -205,20 +213,22 @@ def test_without_a_ledger_no_guarantee_is_stated() -> None:
 @pytest.mark.parametrize("cost", [1e300, 10**400, -1.0, 0, float("nan"), True, "1", [1]])
 def test_unsound_costs_are_no_guarantee(cost: object) -> None:
     """What is no positive number of sensible size counts as no cost stated."""
-    made = replace(fitted(), ledger=[EVENT, {**EVENT, "epsilon": cost, "rho": cost}])
+    made = replace(
+        fitted(), guarantee=guarantee_of([EVENT, {**EVENT, "epsilon": cost, "rho": cost}])
+    )
     assert "No privacy guarantee is stated." in Page(report_html(made)).text
 
 
 def test_an_empty_ledger_is_called_empty() -> None:
     """No events are not taken for no cost."""
-    words = Page(report_html(replace(fitted(), ledger=[]))).text
+    words = Page(report_html(replace(fitted(), guarantee=guarantee_of([])))).text
     assert "No privacy guarantee is stated. The ledger of this release holds no events." in words
 
 
 @pytest.mark.parametrize("total", [1e-9, 1.0, 1e300])
 def test_any_total_can_be_shown(total: float) -> None:
     """Models of a probability, and of absurdly many records, have a page of ordinary length."""
-    made = Release(model=of([("p", "q")], {"p": 2, "q": 2}, total), ledger=[EVENT])
+    made = Release(model=of([("p", "q")], {"p": 2, "q": 2}, total), guarantee=guarantee_of([EVENT]))
     assert max(map(len, Page(report_html(made)).text.split())) < 60
 
 
@@ -244,51 +254,62 @@ def test_the_guarantee_adds_up_the_ledger() -> None:
     words = Page(report_html(fitted())).text
     assert "ε = 1 pure differential privacy" in words
     assert "more than 2.72 times likelier" in words
-    assert "more than 73.1% or less than 26.9%" in words
+    assert "right at most 73.1% of the time" in words
     assert "last event" in words
     assert "2031-05-06" in words
 
 
 @pytest.mark.parametrize(
-    ("scale", "stated", "expected"),
+    ("neighbours", "expected"),
     [
-        (2.0, None, "one record added or removed"),
-        (4.0, None, "one record replaced"),
-        (3.0, None, "does not say whether"),
-        (2.0, "replace one record", "one record replaced"),
+        (Neighbours.ADD_OR_REMOVE, "one record added or removed"),
+        (Neighbours.REPLACE, "one record replaced"),
+        (None, "does not say whether"),
     ],
 )
-def test_the_neighbours_are_as_stated_or_as_the_noise_shows(
-    scale: float, stated: str | None, expected: str
-) -> None:
-    """Noise of one over epsilon protects a record that comes or goes, twice that one replaced."""
-    event = {**EVENT, "parameters": {"scale": scale, "answers": 12}}
-    statistics = {} if stated is None else {"neighbours": stated}
-    made = replace(fitted(), ledger=[event], statistics=statistics)
+def test_the_neighbours_are_as_stated(neighbours: Neighbours | None, expected: str) -> None:
+    """What is protected is what the file states; nothing is guessed from its noise."""
+    made = replace(fitted(), guarantee=guarantee_of([EVENT], neighbours=neighbours))
     words = Page(report_html(made)).text
     assert f"Neighbouring tables differ by {expected}" in words or expected in words
-    assert ("scale of its noise shows it" in words) == (stated is None and scale != 3.0)
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=2.0), Budget(rho=0.4), None]
+)
+def test_report_explorer_and_repr_state_the_same(budget: Budget | None) -> None:
+    """One file, one guarantee: in the notion of the budget, whoever shows it."""
+    event = {**EVENT, "epsilon": None, "rho": 0.1} if budget and budget.delta else EVENT
+    made = replace(fitted(), guarantee=guarantee_of([event], budget, Neighbours.REPLACE))
+    assert made.guarantee is not None
+    statement = made.guarantee.state(made.model.total)
+    page, facts = Page(report_html(made)).text, describe_guarantee(made)
+    assert facts is not None
+    assert (facts["symbol"], facts["value"]) == (statement.symbol, statement.value)
+    assert f"privacy budget spent {statement}" in page
+    assert str(statement) in repr(made)
+    assert str(statement) in made._repr_html_()
 
 
 def test_gaussian_events_give_rho_and_an_epsilon_with_delta() -> None:
     """Where an event has no pure epsilon, the page states rho and what follows for a delta."""
     event = {**EVENT, "mechanism": "discrete gaussian", "epsilon": None, "rho": 0.1}
-    words = Page(report_html(replace(fitted(), ledger=[event, event]))).text
+    words = Page(report_html(replace(fitted(), guarantee=guarantee_of([event, event])))).text
     assert "ρ = 0.2 zero-concentrated" in words
     assert f"(ε, δ) = ({epsilon_of_rho(0.2, 1e-6):.4g}, 10 −6" in words
-    assert "at most one in 1,000,000" in words
+    assert "plus one in 1,000,000." in words
 
 
 def test_earlier_events_are_mentioned() -> None:
     """A ledger that begins with its fourth event had three before."""
-    made = replace(fitted(), ledger=[{**EVENT, "event": 4}])
+    made = replace(fitted(), guarantee=guarantee_of([{**EVENT, "event": 4}]))
     assert "The ledger had 3 events before" in Page(report_html(made)).text
 
 
 def test_a_large_epsilon_is_called_large() -> None:
     """Beyond 5 the page warns that the bound allows near certainty; below it does not."""
     for epsilon, warned in ((4.9, False), (5.1, True)):
-        made = replace(fitted(), ledger=[{**EVENT, "epsilon": epsilon}])
+        made = replace(fitted(), guarantee=guarantee_of([{**EVENT, "epsilon": epsilon}]))
         assert ("allows near certainty" in Page(report_html(made)).text) == warned
 
 

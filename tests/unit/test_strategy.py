@@ -277,9 +277,9 @@ def test_weighted_marginals_beat_a_product_for_each_clique() -> None:
     """For all pairs of six attributes with Laplace noise, by total error."""
     domain = Domain(dict.fromkeys("abcdef", 4))
     workload = Workload.all_marginals(domain, 2)
-    union = HDMM(epsilon=1.0, shares=Shares.TOTAL)
-    marginals = HDMM(epsilon=1.0, template=Template.MARGINALS)
-    best = HDMM(epsilon=1.0, shares=Shares.TOTAL, template=Template.BEST)
+    union = HDMM(Budget(epsilon=1.0), shares=Shares.TOTAL)
+    marginals = HDMM(Budget(epsilon=1.0), template=Template.MARGINALS)
+    best = HDMM(Budget(epsilon=1.0), shares=Shares.TOTAL, template=Template.BEST)
     errors = [sum(each.expected_squared_errors(workload)) for each in (union, marginals, best)]
     assert errors[1] < errors[0]
     assert errors[2] == pytest.approx(errors[1])
@@ -318,10 +318,10 @@ def test_local_least_squares_of_several_measurements() -> None:
 
 
 FORMS = [
-    HDMM(epsilon=0.1, shares=Shares.TOTAL),
-    HDMM(epsilon=0.1, template=Template.MARGINALS, restarts=1),
-    HDMM(rho=0.02, shares=Shares.TOTAL),
-    HDMM(rho=0.02, template=Template.MARGINALS, restarts=1),
+    HDMM(Budget(epsilon=0.1), shares=Shares.TOTAL),
+    HDMM(Budget(epsilon=0.1), template=Template.MARGINALS, restarts=1),
+    HDMM(Budget(rho=0.02), shares=Shares.TOTAL),
+    HDMM(Budget(rho=0.02), template=Template.MARGINALS, restarts=1),
 ]
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from juncture.mechanisms.forecast import mechanism_for
 
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.early_stopping import EarlyStopping
+from juncture.mechanisms.registry import make_mechanism
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
@@ -51,7 +51,7 @@ def test_mechanisms_tell_their_stages(name: str, stages: list[str], tmp_path: Pa
     table = CodedTable(DOMAIN, {n: rng.integers(0, size, 200) for n, size in DOMAIN.items()})
     ledger = Ledger.create(tmp_path / "ledger", Budget(rho=0.5), Neighbours.REPLACE)
     seen: list[tuple[str, int, int]] = []
-    mechanism_for(name, ledger.budget).run(
+    make_mechanism(name, ledger.budget).run(
         SimulatedCurator(table, ledger, rng=rng),
         Workload.all_marginals(DOMAIN, 2),
         watch=lambda *told: seen.append(told),

@@ -127,14 +127,24 @@ class HDMM(Mechanism):
         if self.template is Template.UNION:
             return union
         marginals = optimise_marginals(workload, gaussian=l2, restarts=self.restarts)
-
-        def expected_error(strategy: Strategy) -> float:
-            requests = self.make_requests(strategy)
-            stddevs = [_noise_stddev(workload, request, neighbours) for request in requests]
-            return math.fsum(strategy.expected_squared_errors(stddevs))
-
         both: list[Strategy] = [union, marginals]
-        return min(both, key=expected_error)
+        return min(
+            both, key=lambda each: math.fsum(self._expected_errors(workload, each, neighbours))
+        )
+
+    def expected_squared_errors(
+        self, workload: Workload, neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
+    ) -> list[float]:
+        """By task, over all its answers by least squares: known before anything is spent."""
+        strategy = self.build_strategy(workload, neighbours)
+        return self._expected_errors(workload, strategy, neighbours)
+
+    def _expected_errors(
+        self, workload: Workload, strategy: Strategy, neighbours: Neighbours
+    ) -> list[float]:
+        requests = self.make_requests(strategy)
+        stddevs = [_noise_stddev(workload, request, neighbours) for request in requests]
+        return strategy.expected_squared_errors(stddevs)
 
     def make_requests(self, strategy: Strategy) -> list[Request]:
         """What would be asked of the curator, with its price: no data is looked at."""

@@ -104,7 +104,7 @@ class Run:
             workload=self.workload,
             schema=curator.schema,
             guarantee=Guarantee(
-                events=tuple(curator.events[n_before:]),
+                events=curator.events[n_before:],
                 neighbours=curator.neighbours,
                 budget=self.budget,
             ),

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from juncture.errors import InvalidInput, NotPublic
 from juncture.privacy import score_units
 from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
+from juncture.privacy.guarantee import Guarantee
 from juncture.privacy.lattice import MAX_UNITS, round_to_lattice
 from juncture.privacy.ledger import Entry, Event, Ledger
 from juncture.privacy.price import Price
@@ -96,9 +97,14 @@ class Curator:
         return self._ledger
 
     @property
-    def events(self) -> Sequence[Entry]:
+    def events(self) -> tuple[Entry, ...]:
         """What was paid for through this curator, and no other, in order."""
         return tuple(self._events)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What everything that came through this curator promises together."""
+        return Guarantee(self.events, self.neighbours, self._ledger.budget)
 
     @property
     def neighbours(self) -> Neighbours:

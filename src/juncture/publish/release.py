@@ -80,6 +80,13 @@ class Release:
             named = self.model.with_codebook(self.schema.codebook)
             object.__setattr__(self, "model", named)
 
+    def __repr__(self) -> str:
+        model, n = self.model, len(self.measurements)
+        return (
+            f"<Release of {model.total:,.0f} records over {len(model.domain)} attributes, from {n} "
+            f"measurements: {self.guarantee or 'no guarantee stated'}>"
+        )
+
     def _repr_html_(self) -> str:
         facts = [
             ("guarantee", str(self.guarantee or "not stated")),
