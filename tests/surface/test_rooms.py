@@ -12,8 +12,10 @@ import pytest
 import juncture
 
 PACKAGE = Path(juncture.__file__).parent
-ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
+ROOT = Path(__file__).parents[2]
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 ROW = re.compile(r"^\| (\d) \| ((?:`[\w./]+`(?:, )?)+) \|", re.MULTILINE)
+FILE = re.compile(r"[\w/]+\.py\b")
 HALL = {"juncture", "juncture.__main__"}
 MAY_SEE_PRIVATE_DATA = {"private", "workflow", "cli"}
 
@@ -77,6 +79,16 @@ def test_the_package_root_holds_nothing_but_rooms() -> None:
     rooms = {entry for entry in entries if (PACKAGE / entry).is_dir()}
     assert entries - rooms == {"__init__.py", "__main__.py", "errors.py", "py.typed"}
     assert rooms | {"errors"} == RANKS.keys()
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_file_on_the_map_exists(page: str) -> None:
+    """A file that a page for contributors names is where the page says that it is."""
+    folders = [ROOT / name for name in ("src", "tests", "tools", "bench", "experiments")]
+    names = {path.name for folder in folders for path in folder.rglob("*.py")}
+    for file in FILE.findall((ROOT / page).read_text()):
+        whole = (ROOT / file).exists() or (PACKAGE / file).exists()
+        assert whole if "/" in file else file in names, file
 
 
 def test_rooms_import_only_rooms_below_them() -> None:
