@@ -202,5 +202,5 @@ def test_a_failed_write_leaves_nothing(model: Model, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         model.write_parquet(tmp_path / "records.parquet", 100, watch=stop)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(InvalidInput, match="`chunk` must be at least 1"):
+    with pytest.raises(InvalidInput, match="`chunk_size` must be at least 1"):
         model.write_parquet(tmp_path / "records.parquet", 100, chunk_size=0)

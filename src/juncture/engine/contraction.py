@@ -8,6 +8,13 @@ intermediate table. It handles names and sizes only; no array exists yet.
 A `Contraction` grows step by step. Tables are numbered: first the given ones, then the result
 of each step. `ONE` stands for the number one, so that summing a single table, or putting its
 axes into another order, is a step like any other.
+
+For example, tables 0 on (a, b) and 1 on (b, c) with 30, 20 and 10 values, joined onto {a, c}:
+
+    step (1, ONE) -> 2 on (c, b)    a copy of 1 with b last, as it is in 0
+    step (0, 2)   -> 3 on (a, c)    the inner loop runs over b in both: a matrix product
+
+The clique's own table on (a, b, c) would have 6,000 cells; the largest one here has 600.
 """
 
 from __future__ import annotations
@@ -56,7 +63,12 @@ class Contraction:
         return steps
 
     def _follow(self, steps: list[Step], path: Path, needed: Scope) -> int:
-        """Contract along the path; `needed` is what the rest of the clique still mentions."""
+        """Contract along the path; `needed` is what the rest of the clique still mentions.
+
+        Nothing in `needed` may be summed out yet. So while the left half is contracted, the
+        attributes of all tables of the right half are needed too; after it, only those that are
+        left of it.
+        """
         if isinstance(path, int):
             return path
         left, right = path
@@ -110,7 +122,11 @@ class Contraction:
         return table if self.axes[table] == axes else self._add(steps, table, ONE, axes)
 
     def _contract(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
-        """One product of two tables, after whatever prepares them."""
+        """One product of two tables, after the sums and copies that prepare them.
+
+        If one table holds all axes of the other, the product is one pass over the larger table,
+        whose axes give the order of the loops. Otherwise it is a product like that of matrices.
+        """
         if self.cells(self.axes[left]) < self.cells(self.axes[right]):
             left, right = right, left
         if not set(self.axes[left]).issuperset(self.axes[right]):
@@ -130,7 +146,13 @@ class Contraction:
         return table if keep.issuperset(self.axes[table]) else self._sum(steps, table, keep)
 
     def _multiply(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
-        """A matrix-like product: the larger table's last axes become the innermost loop."""
+        """A matrix-like product: the larger table's last axes become the innermost loop.
+
+        That loop is fast if it is long and moves by one cell, or not at all, in all three tables.
+        The last axes of the left table that play one part (summed, or kept and shared, or kept and
+        its own) form such a run; so they must also come last in the right table and in the result,
+        in the same order, wherever they occur there.
+        """
         left = self._lengthen_suffix(steps, left, right, needed)
         axes, other = self.axes[left], self.axes[right]
         suffix = self._suffix(axes, other, needed)

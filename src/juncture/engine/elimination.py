@@ -8,7 +8,7 @@ Two steps. Vertices whose neighbours are already pairwise adjacent (simplicial o
 their buckets lie inside cliques that every order has, and a chordal graph is empty after that.
 What remains is split into its connected parts, and on each part several greedy heuristics
 compete, then randomised restarts of them; the cheapest order is kept. All ties are broken by
-vertex number, and the restarts are seeded, so the result depends on nothing but the arguments.
+vertex number, and the restarts are seeded, so the result depends on the arguments alone.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _min_weight(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
 
 
 def _weighted_min_fill(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
-    """As min-fill, but each edge counts as much as its table has cells."""
+    """The same as min-fill, but each edge counts as the number of cells of its table."""
     closed = graph[vertex]
     return _log(sum(sizes[a] * sum(sizes[b] for b in closed - graph[a]) for a in closed))
 
@@ -167,7 +167,7 @@ def _perturb(score: Score, rng: random.Random) -> Score:
 
 
 def _log(count: int) -> float:
-    """The logarithm, which no size can overflow; of nothing, minus infinity."""
+    """The logarithm, which no size can overflow; minus infinity for zero."""
     return math.log(count) if count else -math.inf
 
 

@@ -1,12 +1,19 @@
-"""How much a junction tree grows when one more clique is added, without planning anew.
+"""How much a junction tree grows when one more clique is added, without planning again.
 
 The elimination order is kept and only the buckets that the new clique reaches are looked at:
 the bucket of its first vertex receives the others as new neighbours, hands them on to the
 bucket eliminated next, and so on until nothing is new. Where that makes the tree larger, the
-order of the reached vertices alone is searched again. That is sound because eliminating a set
-of vertices leaves the same graph behind in whatever order it is done, so all other buckets stay
-as they are. The answer is the size of a tree that exists, hence an upper bound of what a fresh
-search would find.
+order of the reached vertices alone is searched again. That is valid because eliminating a set
+of vertices leaves the same graph behind in any order, so all other buckets stay as they are. The
+answer is the size of a tree that exists, so a fresh search can only find a smaller one.
+
+For example, a chain a-b-c-d of ten values each, eliminated in this order, gets the clique ad:
+
+    bucket   before     after
+    a        {b}        {b, d}    the new neighbour d; b is eliminated next and receives {d}
+    b        {c}        {c, d}    c is eliminated next and receives {d}
+    c        {d}        {d}       nothing new: the walk ends; c's bucket now lies inside b's
+    cells    300        2000      ab, bc, cd became abd, bcd
 """
 
 from __future__ import annotations
@@ -26,7 +33,7 @@ _MAX_REGION = 48
 
 
 class IncrementalElimination:
-    """An elimination order of given cliques, ready to be asked about more cliques."""
+    """An elimination order of given cliques that can be extended by one more clique."""
 
     def __init__(
         self, buckets: Sequence[Bucket], cliques: Sequence[Sequence[int]], sizes: Sequence[int]
@@ -50,7 +57,12 @@ class IncrementalElimination:
         return self._find_best(frozenset(clique))[0]
 
     def buckets_with(self, clique: Iterable[int]) -> list[Bucket]:
-        """The buckets of that junction tree's elimination order."""
+        """The buckets of that junction tree's elimination order.
+
+        Vertices that hand their neighbours, directly or through others, to a changed one must be
+        eliminated before it; all others may come after. So: what lies below, in the old order; the
+        changed vertices, in the order just searched; the rest, in the old order.
+        """
         fresh = self._find_best(frozenset(clique))[1]
         below, waiting = set(fresh), list(fresh)
         for vertex in waiting:  # grows while it is walked
@@ -65,6 +77,7 @@ class IncrementalElimination:
         """The smaller of the tree with the order kept and that with it searched again."""
         kept = self._propagate(clique)
         cells = self._cells_after(kept)
+        # Growth by no more than the clique's own table can hardly be improved on.
         if cells - self.cells <= math.prod(self._sizes[vertex] for vertex in clique):
             return cells, kept
         region = self._region(kept)
@@ -98,7 +111,11 @@ class IncrementalElimination:
         return reached if waiting else region
 
     def _graph(self, clique: VertexSet, reached: Changes) -> Graph:
-        """What the reached vertices see once everything below them has been eliminated."""
+        """What the reached vertices see once everything below them has been eliminated.
+
+        Eliminating a child leaves its neighbours pairwise adjacent, whatever was below it; so the
+        edges are those of the cliques themselves and of the children's neighbourhoods.
+        """
         scopes: list[Collection[int]] = [clique]
         vertices = {*reached}.union(*reached.values())
         for vertex in reached:
@@ -109,7 +126,14 @@ class IncrementalElimination:
         return closed_graph(sorted(vertices), scopes)
 
     def _cells_after(self, changed: Changes) -> int:
-        """The cells of the junction tree after these vertices got new neighbours and places."""
+        """The cells of the junction tree after these vertices got new neighbours and positions.
+
+        Only vertices whose bucket or children differ can weigh something else: the changed ones,
+        their old parents (which lose a child) and the new parents of their buckets and of their
+        old children. All others keep their weight, so the sum is corrected, not formed again.
+        """
+        # The changed vertices are eliminated first, in their new order. What was below them keeps
+        # its neighbours but may get another parent: the first of those neighbours in this order.
         first = -len(changed)
         position = {**self._position, **{v: first + at for at, v in enumerate(changed)}}
         below = [c for v in changed for c in self._children.get(v, ()) if c not in changed]

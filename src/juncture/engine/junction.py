@@ -12,7 +12,7 @@ ROOT = -1
 
 
 class TreeNode(NamedTuple):
-    """A maximal clique, what it shares with its parent, and the parent's place (or ROOT)."""
+    """A maximal clique, what it shares with its parent, and the parent's index (or ROOT)."""
 
     clique: frozenset[int]
     separator: frozenset[int]

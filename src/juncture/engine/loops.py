@@ -73,7 +73,7 @@ def _role(axis: int, right: Axes, result: Axes) -> tuple[bool, bool]:
 
 
 def _collapse(rows: list[Loop]) -> list[Loop]:
-    """Join neighbouring loops wherever all three tables allow it."""
+    """Join neighbouring loops where all three tables allow it."""
     joined: list[Loop] = []
     for row in rows:
         if joined and all(a == b * row[0] for a, b in zip(joined[-1][1:], row[1:], strict=True)):

@@ -135,7 +135,7 @@ def _takes_plan(factory: OracleFactory, plan: Plan) -> bool:
         inspect.signature(factory).bind(plan)
     except TypeError:
         return False
-    except ValueError:  # some compiled callables do not tell their signature
+    except ValueError:  # some compiled callables have no signature
         return True
     return True
 

@@ -18,7 +18,7 @@ class Partition(NamedTuple):
 
 
 def partition(parents: Sequence[int | None], work: Sequence[int], threads: int) -> Partition:
-    """The division with the shortest time: the heaviest group plus what lies above all."""
+    """The division with the shortest time, that of the heaviest group plus the nodes above all."""
     if threads < 2 or len(parents) < 2:
         return Partition((), tuple(range(len(parents))))
     below, children = list(work), [list[int]() for _ in parents]
@@ -45,7 +45,7 @@ def partition(parents: Sequence[int | None], work: Sequence[int], threads: int) 
 
 
 def _pack(heap: list[tuple[int, int]], threads: int) -> list[list[int]]:
-    """Subtrees into as many bins as there are threads, heaviest first into the lightest bin."""
+    """Distribute subtrees over one bin for each thread, heaviest first into the lightest bin."""
     loads = [(0, number) for number in range(threads)]
     bins: list[list[int]] = [[] for _ in range(threads)]
     for weight, node in sorted(heap):

@@ -19,7 +19,7 @@ from juncture.tables.domain import Clique, Domain
 # A plan may use this share of the memory that is free when it is made: a solver keeps a few
 # vectors of its own beside what an oracle call needs.
 _SHARE_OF_FREE_MEMORY = 0.5
-# Randomised restarts are only worth their time on small graphs.
+# Randomised restarts pay off on small graphs only.
 _RESTARTS, _RESTART_BUDGET = 64, 2000
 
 
@@ -29,9 +29,9 @@ class Node:
 
     clique: Clique
     separator: Clique
-    """What it shares with its parent; empty at a root."""
+    """The attributes that it shares with its parent; empty at a root."""
     parent: int | None
-    """The parent's place in `plan.nodes`; children stand before their parents."""
+    """The parent's index in `plan.nodes`; children come before their parents."""
     measured: tuple[Clique, ...]
     """The measured cliques whose potentials this node hosts."""
     steps: tuple[Step, ...]
@@ -40,7 +40,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class OracleCost:
-    """What one oracle call needs."""
+    """The memory and the work of one oracle call."""
 
     size_bytes: int
     operations: int
@@ -87,7 +87,7 @@ class Plan:
     def extend(
         self, clique: Iterable[str], *, memory_limit: int | None = None, seed: int = 0
     ) -> Plan:
-        """The plan with one more clique, never larger than `cells_with` foretells."""
+        """The plan with one more clique, never larger than `cells_with` predicts."""
         added = self.domain.canonical(clique)
         measured = tuple(dict.fromkeys((*self.cliques, added)))
         fresh = _search(self.domain, measured, seed)
@@ -105,7 +105,7 @@ class Plan:
     def size_bytes(self) -> int:
         """The most memory that one oracle call needs: potentials, marginals and workspace.
 
-        The workspace counts twice, for potentials may be spread so far that the oracle needs the
+        The workspace counts twice, because with widely spread potentials the oracle needs the
         logarithms of its tables too.
         """
         return self.cost.size_bytes
@@ -129,11 +129,11 @@ class Plan:
 
     @cached_property
     def hosts(self) -> dict[Clique, int]:
-        """The place in `nodes` of the host of each measured clique."""
+        """The index in `nodes` of the host of each measured clique."""
         return {clique: index for index, node in enumerate(self.nodes) for clique in node.measured}
 
     def cells_with(self, clique: Iterable[str]) -> int:
-        """The cells that the junction tree would have with this clique added, at most.
+        """An upper bound of the cells that the junction tree would have with this clique added.
 
         Takes microseconds, because the elimination order is kept; `extend` gives a plan that
         is no larger.
@@ -156,7 +156,7 @@ class Plan:
         return [self.domain.positions[name] for name in self.domain.canonical(clique)]
 
     def _check_memory(self, memory_limit: int | None) -> Plan:
-        """The plan itself, if it respects the limit."""
+        """The plan itself, or an error if it exceeds the limit."""
         limit = memory_limit
         if limit is None:
             limit = int(free_memory_bytes() * _SHARE_OF_FREE_MEMORY)
@@ -237,7 +237,7 @@ def _names(domain: Domain, vertices: Iterable[int]) -> Clique:
 
 
 def _estimate_cost(contraction: Contraction, steps: list[Step]) -> OracleCost:
-    """Each step runs once forward and twice backward; each potential is exponentiated once."""
+    """The cost of a call: a step runs once forward and twice backward, a potential is read once."""
     potentials = sum(map(contraction.cells, contraction.axes[: contraction.n_inputs]))
     workspace = contraction.workspace_cells(steps)
     products = sum(map(contraction.union_cells, steps))

@@ -33,7 +33,7 @@ def format_bytes(size_bytes: int) -> str:
 
 
 def format_count(count: int) -> str:
-    """A count in full while it is short, else in powers of ten (it may exceed any float)."""
+    """A count, in full if it is short, else in powers of ten (it may exceed any float)."""
     if count < 10**9:
         return f"{count:,}"
     power = math.floor(math.log10(count))
@@ -80,12 +80,12 @@ def abbreviate(names: tuple[str, ...]) -> str:
 
 
 def _draw_tree(plan: Plan) -> list[str]:
-    """The tree from its roots down, as far as it is pleasant to read."""
+    """The tree from its roots down, in a limited number of lines."""
     children: dict[int | None, list[int]] = {}
     for index, node in enumerate(plan.nodes):
         children.setdefault(node.parent, []).append(index)
     rows: list[tuple[str, str]] = []
-    waiting = [(place, "  ", "  ", 0) for place in reversed(children.get(None, []))]
+    waiting = [(root, "  ", "  ", 0) for root in reversed(children.get(None, []))]
     while waiting and len(rows) < _MAX_LINES:
         index, branch, margin, depth = waiting.pop()
         node, below = plan.nodes[index], children.get(index, [])

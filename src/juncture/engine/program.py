@@ -4,6 +4,19 @@ Every table of the plan (measured or intermediate) has a slot for its values and
 one for its derivative, which is the message that comes back from the rest of the tree. A step
 runs once forward and once backward; both are products of two tables along nested loops. So a
 program is a list of operations, each naming its slots and its loops.
+
+For example, the cliques ab and bc, the second hanging on the first, become
+
+    up     EXPONENTIATE bc            numbers from potentials
+           CONTRACT bc, 1 -> m        m(b): the message, bc summed over c
+           EXPONENTIATE ab
+           CONTRACT ab, m -> z        z: the number that the log-partition function comes from
+    down   ABSORB ab, m, z -> m'      ab becomes its marginal; m'(b): what z gains from m(b)
+           ABSORB bc, 1, m, m'        bc becomes its marginal
+
+Backward steps run in exactly the reverse order, because a step's derivative is ready only when the
+step that used its result has run. A given table lies in the array of the results: exponentiated
+there on the way up, multiplied into its marginal on the way down, with no copy of its own.
 """
 
 from __future__ import annotations
@@ -63,7 +76,12 @@ class Program:
 
 
 class Slots:
-    """Where the values and the derivatives of all tables lie."""
+    """Where the values and the derivatives of all tables lie.
+
+    With n tables, slot t has the values of table t and slot n + t its derivative; the last slot is
+    the number one. Slots that are never allocated point at the first cell of the workspace, which
+    is the number one too: as the derivative of a root's result it is right as it stands.
+    """
 
     def __init__(self, plan: Plan) -> None:
         contraction = plan.contraction
@@ -84,7 +102,7 @@ class Slots:
             self._allocate(self.adjoint(table), contraction.cells(contraction.axes[table]))
 
     def adjoint(self, table: int) -> int:
-        """The slot of a table's derivative; a root's stays where the number one lies."""
+        """The slot of a table's derivative; that of a root is the number one."""
         return self.n_tables + table
 
     def value(self, table: int) -> int:
@@ -113,7 +131,12 @@ class _Lowering:
         return [*rows, Operation(CONTRACT, left, right, step.result, _NONE, _NONE, *loops)]
 
     def backward(self, step: Step) -> list[Operation]:
-        """Derivatives of both operands; given tables become marginals."""
+        """Derivatives of both operands; given tables become marginals.
+
+        A marginal is the table times its derivative. Where a given table holds every attribute of
+        the step, one pass multiplies it in place and collects the derivative of the other operand
+        (ABSORB). Otherwise derivatives are products of their own, and FINISH multiplies at the end.
+        """
         if self._is_input(step.left) and self.contraction.covers(step):
             rows, finished = [self._absorb(step)], [step.right]
         else:
@@ -154,7 +177,11 @@ class _Lowering:
 
 
 def lower(plan: Plan, threads: int) -> Program:
-    """The program of a plan, its tree divided between the threads."""
+    """The program of a plan, its tree divided between the threads.
+
+    Each thread takes whole subtrees up, one takes what lies above all of them up and down again,
+    then each takes its subtrees down: threads only wait for each other twice.
+    """
     lowering = _Lowering(plan)
     up = [[row for step in n.steps for row in lowering.forward(step)] for n in plan.nodes]
     down = [[row for step in n.steps[::-1] for row in lowering.backward(step)] for n in plan.nodes]

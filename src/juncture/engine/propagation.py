@@ -3,7 +3,7 @@
 The marginals of a model are the derivatives of its log-partition function. So the tree is
 contracted from its leaves to its root (messages up), which gives the log-partition function,
 and then differentiated from the root to its leaves (messages down), which gives the marginal
-of every measured table; no division is needed, hence structural zeros need no special care.
+of every measured table. No division is needed, so structural zeros need no special care.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ _WORTH_THREADS = 2_000_000
 
 
 class Propagation:
-    """The exact oracle of a plan. It owns its workspace: one call at a time per instance.
+    """The exact oracle of a plan, by message passing on its junction tree.
 
-    `threads` defaults to the number of processors when the plan is large enough to profit.
+    An instance owns its workspace, so it runs one call at a time. `threads` is by default the
+    number of processors if the plan is large enough to profit from them.
     """
 
     is_exact = True
@@ -143,12 +144,12 @@ def _thread_count(plan: Plan, threads: int | None) -> int:
 
 
 def _diagnose(potentials: Vector) -> JunctureError:
-    """Why there is no log-partition function."""
+    """The error for potentials that have no log-partition function."""
     return _find_invalid(potentials) or ImpossibleModel(IMPOSSIBLE_MESSAGE)
 
 
 def _find_invalid(potentials: Vector) -> InvalidInput | None:
-    """What is wrong with potentials of not-a-number or plus infinity."""
+    """The error for potentials of not-a-number or plus infinity, if there are any."""
     if not (np.isnan(potentials).any() or np.isposinf(potentials).any()):
         return None
     return InvalidInput(

@@ -16,7 +16,7 @@ _MAX_CELLS = 10**7
 
 
 class Reference:
-    """The definition: form the whole table, then add it up."""
+    """The oracle by definition: it forms the whole table, then adds it up."""
 
     is_exact = True
 
@@ -24,7 +24,7 @@ class Reference:
         if plan.domain.size > _MAX_CELLS:
             raise InvalidInput(
                 f"`plan` must have at most {_MAX_CELLS:,} cells in its full table for brute "
-                f"force; got {format_count(plan.domain.size)}. Use juncture.engine.propagation."
+                f"force; got {format_count(plan.domain.size)}. Use Propagation."
             )
         self.plan = plan
         self.layout = Layout(plan.domain, plan.cliques)

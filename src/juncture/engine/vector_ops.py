@@ -54,7 +54,7 @@ def quadratic_value(vector: Vector, centre: Vector, precision: Vector) -> float:
 
 
 def _vector_pointer(vector: Vector, size: int) -> Cell | None:
-    """Where a vector begins; refused unless it is plain and of that size."""
+    """A pointer to a vector, which must hold `size` numbers of type float64."""
     if vector.size != size or vector.dtype != _DOUBLE:
         raise InvalidInput(
             f"`vector` must hold {size} numbers of type float64; got {vector.size} of type "

@@ -120,7 +120,7 @@ def _check_limits(max_steps: int, tolerance: float) -> None:
 
 
 def _check_plan(plan: Plan, domain: Domain, needed: Iterable[Clique]) -> None:
-    """Refuse a plan under which a potential would have no place."""
+    """Refuse a plan in which a potential would have no table."""
     if plan.domain != domain:
         raise InvalidInput("`plan` must be over the domain of the fit; got one over another.")
     known = set(plan.cliques)
@@ -133,7 +133,7 @@ def _check_plan(plan: Plan, domain: Domain, needed: Iterable[Clique]) -> None:
 
 
 def _initial_potentials(layout: Layout, start: Model | None) -> Vector:
-    """The potentials of a model of another structure, in this layout."""
+    """The potentials of a model, which may have another structure, in this layout."""
     if start is None:
         return layout.zeros()
     return layout.pack(start.layout.factor(start.potentials, c) for c in start.cliques)
@@ -149,7 +149,7 @@ def _constraint_potentials(layout: Layout, constraints: Constraints) -> Vector:
             raise InvalidInput(
                 f"`constraints` must be true-or-false tables of the cliques' shapes; got "
                 f"{mask.dtype} of shape {mask.shape} for {subdomain.attributes}. "
-                "Set a cell to True where no record can be."
+                "A cell is True where no record can be."
             )
         factors.append(Factor(subdomain, np.where(mask, -np.inf, 0.0)))
     return layout.pack(factors)

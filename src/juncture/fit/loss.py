@@ -33,7 +33,7 @@ LossFunction = Callable[[Marginals], tuple[float, Marginals]]
 
 
 class Kind(StrEnum):
-    """Which loss the residuals go into; the likelihood takes the one that suits their noise."""
+    """The loss of residuals; the likelihood takes the one that suits each measurement's noise."""
 
     L2 = "l2"
     L1 = "l1"
@@ -52,7 +52,7 @@ class Loss(Protocol):
     def value_and_gradient(
         self, marginals: Vector, out: Vector | None = None
     ) -> tuple[float, Vector]:
-        """Both at once; the gradient goes to `out`, or to a new vector."""
+        """The loss and its gradient, which goes to `out` or to a new vector."""
 
 
 class Term(NamedTuple):
@@ -65,11 +65,11 @@ class Term(NamedTuple):
     squared: bool
     noise: Noise
     plain: bool
-    """Squared, and each cell counted: part of the one quadratic."""
+    """Whether it is squared and counts each cell: then it is part of the one quadratic."""
 
     @property
     def heaviest_record(self) -> float:
-        """The most that one record adds to the squared answers over their variances, at most."""
+        """An upper bound of what one record adds to the squared answers over their variances."""
         return self.operator.l2_sensitivity**2 / float(self.stddev.min()) ** 2
 
 
@@ -78,7 +78,7 @@ class FitLoss:
 
     Plain counts with a squared term make up one quadratic over the whole flat vector, so that a
     thousand of them cost no more than the numbers they hold; single queries make up one sparse
-    matrix; all others are gone through.
+    matrix; all others are computed one by one.
     """
 
     def __init__(self, layout: Layout, measurements: Sequence[Measurement], kind: str) -> None:
@@ -168,12 +168,12 @@ class FitLoss:
 
     @property
     def squared(self) -> NDArray[np.bool_]:
-        """For every answer, whether its residual is squared; else its absolute value counts."""
+        """For every answer, whether its residual is squared (or its absolute value counts)."""
         return np.concatenate([np.full(len(term.values), term.squared) for term in self.terms])
 
     @property
     def expected_at_truth(self) -> float:
-        """What the loss is on average at the true marginals: the noise alone."""
+        """The mean of the loss at the true marginals, where only noise is left."""
         return sum(len(term.values) * (0.5 if term.squared else 1.0) for term in self.terms)
 
 
@@ -213,7 +213,7 @@ def _quadratic(layout: Layout, terms: Iterable[Term]) -> tuple[Vector, Vector, f
 
 
 def _add_table(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:
-    """Add a table, given in the clique's own order, to its place in the vector."""
+    """Add a table, given in the clique's own order, to the clique's part of the vector."""
     domain = layout.domain.project(clique)
     factor = Factor(domain, table.reshape(domain.shape))
     view = layout.view(vector, clique)

@@ -21,7 +21,7 @@ class Misfit(NamedTuple):
 
     measurement: Measurement
     ratio: float
-    """The mean squared residual over the variance: about one, or less, where all is well."""
+    """The mean squared residual over the variance: one or less for a good fit."""
     deviations: float
     """How many standard deviations the sum of squared residuals lies above its mean."""
 

@@ -27,7 +27,7 @@ class SingleQuery(NamedTuple):
 
 
 class SingleQueries:
-    """Residuals of single queries over their standard deviations, and the slopes they make."""
+    """Single queries on many cliques: their residuals, and the gradients that these make."""
 
     def __init__(self, layout: Layout, queries: Sequence[SingleQuery]) -> None:
         addresses = np.arange(layout.size, dtype=np.float64)
@@ -46,11 +46,11 @@ class SingleQueries:
         self._goal = np.array([each.value / each.stddev for each in queries])
 
     def errors(self, marginals: Vector) -> Vector:
-        """Of all queries."""
+        """The residual of every query, over its standard deviation."""
         terms = self._weights * marginals[self._cells][self._positions]
         return np.asarray(np.bincount(self._rows, terms, len(self._goal)) - self._goal)
 
     def add_slope(self, gradient: Vector, slope: Vector) -> None:
-        """Add what slopes in the errors are in the cells."""
+        """Add to the gradient over the cells what a slope over the residuals makes there."""
         terms = self._weights * slope[self._rows]
         gradient[self._cells] += np.bincount(self._positions, terms, len(self._cells))

@@ -1,7 +1,7 @@
 """The number of records, estimated from the measurements themselves.
 
-A measurement knows the total when some weights on its answers add up to the sum of all cells,
-that is, when the all-ones row lies in the row space of its query. The weights that do so with
+A measurement determines the total if some weights on its answers add up to the sum of all cells,
+that is, if the all-ones row lies in the row space of its query. The weights that do so with
 the least noise give an unbiased estimate; those of several measurements are combined by inverse
 variance. This is post-processing: it spends no privacy.
 """
@@ -32,8 +32,8 @@ def estimate_total(domain: Domain, measurements: Iterable[Measurement]) -> Total
     estimates = [one for m in measurements if (one := total_of(domain, m)) is not None]
     if not estimates:
         raise InvalidInput(
-            "`total` must be given, because no measurement knows it: none of the queries adds up "
-            "to the sum of all cells; got None. Pass total=, or measure a marginal or a total."
+            "`total` must be given, because no measurement determines it: none of the queries adds "
+            "up to the sum of all cells; got None. Pass total=, or measure a marginal or a total."
         )
     precision = math.fsum(1.0 / estimate.variance for estimate in estimates)
     pull = math.fsum(estimate.total / estimate.variance for estimate in estimates)
@@ -41,7 +41,7 @@ def estimate_total(domain: Domain, measurements: Iterable[Measurement]) -> Total
 
 
 def total_of(domain: Domain, measurement: Measurement) -> TotalEstimate | None:
-    """What one measurement says about the total, if it knows it."""
+    """The total according to one measurement, or None if it does not determine it."""
     operator = measurement.operator(domain)
     stddev = np.broadcast_to(measurement.stddev, measurement.values.shape)
     if measurement.stddev.ndim == 0:

@@ -2,7 +2,7 @@
 
 The distribution is the marginal of any one node, times what every other node adds given its
 separator from it. All entries are probabilities, so sums over parts of the tree need no
-normalising and no logarithms, whatever the potentials were.
+normalising and no logarithms, however far the potentials were spread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from juncture.tables.layout import Layout, Vector
 
 
 class Branch(NamedTuple):
-    """A part of one tree of the forest: the place of its top node, and all of its nodes."""
+    """A part of one tree of the forest: the index of its top node, and all of its nodes."""
 
     top: int
     nodes: tuple[int, ...]
@@ -28,12 +28,13 @@ class Branch(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """A node on the way down from a root of one's choice."""
+    """A node on the way down from a root."""
 
     node: int
     known: Clique
-    """What its clique shares with the node before."""
+    """The attributes that its clique shares with the node before."""
     added: Clique
+    """The attributes that it is the first to have."""
 
 
 class Calibration:
@@ -97,7 +98,7 @@ class Calibration:
         return self._marginals[index]
 
     def conditional(self, index: int) -> Vector:
-        """The same given the separator: nothing where the separator has no mass."""
+        """The node's probabilities given its separator: zero where the separator has no mass."""
         if index not in self._conditionals:
             node = self.nodes[index]
             self._conditionals[index] = conditional(
@@ -106,7 +107,17 @@ class Calibration:
         return self._conditionals[index]
 
     def branches(self, attributes: Iterable[str]) -> list[Branch]:
-        """For each tree that holds some of the attributes, the least branch that holds them."""
+        """For each tree that holds some of the attributes, the smallest branch that holds them.
+
+        Each attribute is taken where it is nearest to the root; paths from there upwards meet at
+        the top of the branch. For example, in the chain ab - bc - cd with cd as its root:
+
+            asked a, d    home ab and cd; paths meet at cd     branch ab, bc, cd, top cd
+            asked a, c    home ab and cd; paths meet at cd     branch ab, bc, top bc
+
+        In the second, the top is asked only for c, which its one child below has too: the child's
+        own marginal says the same of c, so the top is left out, and so on downwards.
+        """
         homes: dict[int, dict[int, None]] = {}
         names = set(attributes)
         paths = {self.home[name]: self._path(self.home[name]) for name in names}
@@ -115,7 +126,7 @@ class Calibration:
         return [self._branch([paths[h] for h in group], names) for group in homes.values()]
 
     def _path(self, index: int) -> list[int]:
-        """From a node to its root."""
+        """The nodes from one to its root."""
         path = [index]
         while (parent := self.nodes[path[-1]].parent) is not None:
             path.append(parent)
@@ -123,9 +134,8 @@ class Calibration:
 
     def _branch(self, paths: list[list[int]], names: set[str]) -> Branch:
         shared = set.intersection(*map(set, paths))
-        top = min(shared)
+        top = min(shared)  # children come before their parents, so this is the lowest common node
         inside = sorted({p for path in paths for p in path if p <= top and p not in shared})
-        # A top that only its one child's separator is asked about is not needed.
         while True:
             below = [index for index in inside if self.nodes[index].parent == top]
             if len(below) != 1:
@@ -138,7 +148,7 @@ class Calibration:
         return Branch(top, (*inside, top))
 
     def walk_down(self, root: int | None = None) -> list[Visit]:
-        """All nodes, each after the one it hangs on; `root` begins its own tree."""
+        """All nodes, each after its neighbour nearer to the root; `root` begins its own tree."""
         tops = [p for p in reversed(range(len(self.nodes))) if self.nodes[p].parent is None]
         starts = tops if root is None else [root, *tops]
         visits, seen = list[Visit](), set[int]()

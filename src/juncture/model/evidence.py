@@ -26,10 +26,7 @@ def allowed_codes(
         for value in values_in(evidence[name], coding):
             codes.update(map(int, np.flatnonzero(coding.match(value))))
         if not codes:
-            raise InvalidInput(
-                f"`evidence` must leave a value of {name!r} possible; got none. "
-                "Give at least one value."
-            )
+            raise InvalidInput(f"`evidence` must leave a value of {name!r} possible; got none.")
         allowed[name] = sorted(codes)
     return allowed
 

@@ -14,13 +14,13 @@ from juncture.tables.layout import Layout, Vector
 
 
 def entropy(masses: Vector) -> float:
-    """Of a table of masses, in nats."""
+    """The entropy of a table of masses, in nats."""
     shares = masses[masses > 0] / masses.sum()
     return -float((shares * np.log(shares)).sum())
 
 
 def mutual_information(joint: Factor, left: Iterable[str], right: Iterable[str]) -> float:
-    """Between two sets of attributes of a joint table, in nats; never negative."""
+    """The mutual information between two sets of attributes of a table, in nats; at least zero."""
     parts = entropy(joint.project(left).values) + entropy(joint.project(right).values)
     return max(0.0, parts - entropy(joint.values))
 
@@ -44,7 +44,7 @@ def log_probability(
 def check_columns(
     domain: Domain, records: Mapping[str, ArrayLike], needed: Iterable[str]
 ) -> dict[str, NDArray[np.int64]]:
-    """Columns of codes, all of one length and within their sizes."""
+    """The columns as arrays of codes, all of one length and within their sizes, or an error."""
     columns = {}
     for name in needed:
         if name not in records:

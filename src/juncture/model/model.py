@@ -132,7 +132,7 @@ class Model:
         return Factor(subdomain, self.total * query.answer())
 
     def answer(self, query: Query) -> Vector:
-        """The answers of a factored query, over whatever attributes.
+        """The answers of a factored query, over any attributes.
 
         For a `Kron`, an array with an axis for each of its attributes, in its order (for more
         than 64 attributes, for those with more than one answer); for a `Stack`, all answers one
@@ -208,7 +208,7 @@ class Model:
         return information.entropy(self.project(attributes).values)
 
     def mutual_information(self, left: Iterable[str], right: Iterable[str]) -> float:
-        """How much one set of attributes tells about another, in nats."""
+        """The mutual information between two sets of attributes, in nats."""
         names, others = self.domain.project(left), self.domain.project(right)
         return information.mutual_information(
             self.project((*names, *(n for n in others if n not in names))), names, others
@@ -259,7 +259,7 @@ class Model:
         chunk_size: int = 250_000,
         watch: Watch = ignore_progress,
     ) -> Path:
-        """Independent synthetic records to a Parquet file, however many, in constant memory.
+        """Write independent synthetic records to a Parquet file, any number in constant memory.
 
         They are those that `sample` draws, in what the codebook calls them. After each chunk,
         `watch` is called with what is being done, the records written so far, and their number.
@@ -268,7 +268,7 @@ class Model:
 
         count, target = check_count(round(self.total) if n is None else n), Path(path)
         if check_count(chunk_size) == 0:
-            raise InvalidInput("`chunk` must be at least 1; got 0. It is a number of records.")
+            raise InvalidInput("`chunk_size` must be at least 1; got 0.")
         write_parquet(
             target, self._free_sampler, self.codebook, count, draw_key(rng), chunk_size,
             watch,

@@ -15,7 +15,7 @@ from juncture.model.calibration import Calibration
 from juncture.tables.domain import Clique
 from juncture.tables.layout import Vector
 
-# A matrix between two separators may have so many cells; beyond, pairs are better asked singly.
+# The most cells of a matrix between two separators; with more, pairs are better asked one by one.
 _MAX_CELLS = 1 << 21
 
 
@@ -23,7 +23,7 @@ class Reach(NamedTuple):
     """The tree seen from an attribute."""
 
     before: dict[int, int | None]
-    """For each node, the one before it on the way; none for nodes that hold the attribute."""
+    """For each node, the one before it on the way; None for nodes that hold the attribute."""
     nearest: dict[str, int]
     """For each other attribute, the first node that holds it."""
 
@@ -78,7 +78,7 @@ class PairQuery:
         return self._reaches[attribute]
 
     def _joint(self, attribute: str, node: int, after: int) -> Vector | None:
-        """The attribute by the separator between a node and the one after it."""
+        """The joint table of the attribute and the separator from a node to the one after it."""
         target, before = (node, after), self._reach(attribute).before
         missing = list[tuple[int, int]]()
         while (attribute, node, after) not in self._joints:
@@ -122,7 +122,7 @@ class PairQuery:
         return tuple(name for name in self._tree.nodes[left].clique if name in other)
 
     def _conditional(self, node: int, known: Clique, target: Clique) -> Vector:
-        """The asked given the known, some of which may be asked too."""
+        """The target attributes given the known ones; some may be both."""
         fresh = tuple(name for name in target if name not in known)
         table = self._node_matrix(node, known, fresh)
         mass = table.sum(axis=1, keepdims=True)

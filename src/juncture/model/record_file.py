@@ -44,7 +44,7 @@ class _Column(NamedTuple):
     kind: pa.DataType
     meanings: pa.Array | None = None
     indices: Codes | None = None
-    """For each code its place among the meanings, below zero for a missing value."""
+    """For each code its index among the meanings, below zero for a missing value."""
 
     def array(self, codes: Codes) -> pa.Array:
         if self.indices is None:

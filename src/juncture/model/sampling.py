@@ -3,6 +3,17 @@
 `sample` draws every record independently, node by node given the separator. `synthesize` divides
 the records of every separator cell among the node's cells as nearly in proportion as integers go,
 so that counts over the cliques match the model's up to rounding instead of up to chance.
+
+Both go down the tree in stages. A stage sees a node's table as a matrix: a row for each value of
+what is known already, a cell for each value of what is added. `sample` has a stage for each node,
+since one draw gives all of its attributes at once. `synthesize` has one for each attribute:
+
+    500 records, node abc of 10 x 10 x 10 values, nothing known
+    at once        1,000 cells of 0.5 records each: rounding decides everything
+    one by one     a: 10 targets of about 50, each within one record;
+                   b given a: 100 of about 5; c given a and b: 1,000 of 0.5
+
+The counts of a, and then those of ab, are fixed nearly exactly before the cells become small.
 """
 
 from __future__ import annotations
@@ -46,7 +57,7 @@ class DrawStage(NamedTuple):
 
 
 class Sampler:
-    """The stages of a tree, for drawing from again and again.
+    """The stages of a tree, which can be drawn from many times.
 
     Attributes that are `given` are not drawn: the tree must have a node that holds all of them,
     and the draw begins there.
@@ -78,7 +89,7 @@ class Sampler:
         self._check_given(codes)
         random = np.random.default_rng(key)
         for index, stage in enumerate(self._attribute_stages):
-            # Each stage has its own stretch of the random numbers.
+            # Each stage has its own range of the random numbers.
             _allot(codes, stage, random, key, index * n)
         return codes
 
@@ -101,7 +112,7 @@ class Sampler:
         return stages
 
     def _check_given(self, codes: Codes) -> None:
-        """The given columns must be possible together: they lie in one node, or are free."""
+        """Refuse given columns that are impossible together; all lie in one node, or are free."""
         if self._root is None:
             return
         clique, table = self._root
@@ -116,7 +127,7 @@ class Sampler:
             )
 
     def _allocate(self, n: int, columns: Mapping[str, Codes]) -> Codes:
-        """Room for the records, with the given columns in place."""
+        """An array for the records that has the given columns."""
         codes = np.zeros((len(self.domain), n), dtype=np.int32)
         for name in self._given:
             codes[self.domain.positions[name]] = columns[name]
@@ -149,7 +160,8 @@ def _tree_visits(
 ) -> Iterable[tuple[Vector, Visit]]:
     """The nodes on the way down; the one that holds what is given comes first.
 
-    What a node adds is ordered by how many other nodes hold it too: they build on it.
+    What a node adds is ordered by how many other nodes hold it too: they build on it, and the
+    attribute that is allotted first is rounded least.
     """
     inside = given.intersection(tree.home)
     spread = Counter(name for node in tree.nodes for name in node.clique)
@@ -162,7 +174,7 @@ def _tree_visits(
 
 
 def _free_visits(tree: Calibration, given: set[str]) -> Iterable[tuple[Vector, Visit]]:
-    """The attributes that no clique mentions: uniform."""
+    """The attributes that no clique mentions, each uniform."""
     for name in tree.plan.free_attributes:
         if name not in given:
             yield np.ones(tree.plan.domain[name]), Visit(0, (), (name,))

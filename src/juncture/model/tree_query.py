@@ -6,6 +6,18 @@ is not asked about is summed out as soon as no table above holds it; one that is
 its block applied at that moment if this makes the table smaller, and at the very end otherwise.
 So the marginal on all asked attributes is never formed when their answers are few. Blocks may
 have negative entries: nothing is ever normalised and no logarithm taken.
+
+For example, with cliques ab, bc and cd of ten values each, asked for every value of a and for one
+range of d:
+
+    node cd   p(d | c)   d's block at once, then d is gone        10 numbers over c
+    node bc   p(c | b)   times those, c summed out                10 numbers over b
+    node ab   p(a, b)    times those, b summed out                10 answers over a
+
+Only the top node contributes its marginal. The others contribute what they add given their
+separator; with marginals there too, the mass of each separator would be counted twice. What
+leaves a node has an axis for each attribute of the separator above it and one for each asked
+attribute below that has several answers, nothing else: so every node treats its messages alike.
 """
 
 from __future__ import annotations
@@ -28,7 +40,7 @@ from juncture.tables.queries.blocks import Block, Identity
 _SHARE_OF_FREE_MEMORY = 0.4
 # The most axes of an array.
 _MAX_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
-# So many bytes are not worth asking the system about.
+# Tables up to this size fit without asking the system for its free memory.
 _SURELY_FREE = 1 << 24
 
 
@@ -57,6 +69,8 @@ class TreeQuery:
         self._messages = {} if messages is None else messages
         sizes = {name: tree.plan.domain[name] for name in blocks}
         self._rows = {name: block.n_rows(sizes[name]) for name, block in blocks.items()}
+        # Applied on the way, because they shrink the tables. The others (identity, prefix sums, all
+        # ranges) would make every later product larger, so their axes travel up unchanged.
         self._early = {name for name in blocks if self._rows[name] < sizes[name]}
 
     def answer(self) -> Vector:
@@ -88,30 +102,37 @@ class TreeQuery:
         return self._apply_blocks(Table(np.full(size, 1.0 / size), (name,)), {name})
 
     def _branch_table(self, branch: Branch) -> Table:
-        """The answers on one branch, in whatever order of axes."""
+        """The answers on one branch; the order of their axes is left open."""
         below: dict[int, list[Table]] = {index: [] for index in branch.nodes}
-        queried: dict[int, set[str]] = {place: set() for place in branch.nodes}
+        queried: dict[int, set[str]] = {index: set() for index in branch.nodes}
         table = Table(np.ones(()), ())
-        for place in branch.nodes:
-            node, top = self._tree.nodes[place], place == branch.top
+        for index in branch.nodes:
+            node, top = self._tree.nodes[index], index == branch.top
             up = () if top else node.separator
-            queried[place] |= {n for n in node.clique if n in self._blocks and n not in up}
-            key = (place, frozenset(queried[place]))
+            # A message depends on what is asked below its node and on nothing above it. An asked
+            # attribute of the separator is not among that: it is answered further up.
+            queried[index] |= {n for n in node.clique if n in self._blocks and n not in up}
+            key = (index, frozenset(queried[index]))
             known = None if top else self._messages.get(key)
             if known is None:
-                raw = self._tree.marginal(place) if top else self._tree.conditional(place)
-                table = self._node_table(Table(raw, node.clique), below[place], set(up))
+                raw = self._tree.marginal(index) if top else self._tree.conditional(index)
+                table = self._node_table(Table(raw, node.clique), below[index], set(up))
                 if not top:
                     self._messages[key] = table
             else:
                 table = known
             if not top and node.parent is not None:
                 below[node.parent].append(table)
-                queried[node.parent] |= queried[place]
+                queried[node.parent] |= queried[index]
         return table
 
     def _node_table(self, table: Table, messages: Sequence[Table], up: set[str]) -> Table:
-        """A node's table times the messages from below, onto what is asked or goes up."""
+        """A node's table times the messages from below, onto what is asked or goes up.
+
+        The smallest message comes first. An attribute of the node may be summed out, or its block
+        applied, only when no message still to come (`later`) has it: a sum over d of p(d) m(d) is
+        not the sum of p(d) times the sum of m(d).
+        """
         waiting = sorted(messages, key=lambda message: message.values.size)
         queried, held = set(self._blocks), set(table.axes)
         for index, message in enumerate(waiting):
@@ -140,7 +161,7 @@ class TreeQuery:
 
     @staticmethod
     def _sum_onto(table: Table, keep: set[str]) -> Table:
-        """Sum out all other axes."""
+        """The table summed over all axes but those to keep."""
         summed = tuple(axis for axis, name in enumerate(table.axes) if name not in keep)
         if not summed:
             return table
@@ -148,7 +169,11 @@ class TreeQuery:
         return Table(table.values.sum(axis=summed), axes)
 
     def _product(self, left: Table, right: Table, keep: set[str]) -> Table:
-        """The product of two tables, summed onto `keep`, as a batch of matrix products."""
+        """The product of two tables, summed onto `keep`, as a batch of matrix products.
+
+        For p(a, b, c) and m(b, c, d) with b to keep and c to sum out: a batch over b of the
+        matrices (a, c) and (c, d). Without an axis to sum out it is an outer product instead.
+        """
         shared = [name for name in left.axes if name in right.axes]
         batch = [name for name in shared if name in keep]
         summed = [name for name in shared if name not in keep]

@@ -135,7 +135,7 @@ def exponentiate(potentials, out, start, stop, shift):
 
 @inner()
 def maximum(values, start, stop):
-    """The largest entry. Floats are compared as integers, which compiles to vector code."""
+    """The largest entry; floats are compared as integers, which compiles to vector code."""
     best = _LOWEST
     for i in range(U(start), U(stop)):
         key = _bits(values[i])
@@ -190,7 +190,7 @@ def multiply(x, x_at, d, d_at, n, factor):
 
 @inner()
 def advance(count, loops, first, n_outer, at):
-    """One tick of the outer loops; moves the three addresses, returns False at the end."""
+    """Move the outer loops by one tick, and the three addresses with them; False at the end."""
     axis = n_outer - 1
     while axis >= 0:
         row = first + axis

@@ -1,4 +1,4 @@
-"""The doors of the compiled routines: plain C functions, together one piece of machine code.
+"""The entry points of the compiled routines: C functions in one piece of machine code.
 
 Only this module and the routines it takes in need the compiler. Nothing here allocates or fails,
 so the machine code asks nothing of the compiler's runtime and can be kept and loaded without it.
@@ -175,7 +175,7 @@ _ENTRY_POINTS = (
 
 
 def compile_all(signatures: Mapping[str, str]) -> bytes:
-    """The object file with all doors, named with a prefix, for this machine's processor.
+    """The object file of all entry points, named with a prefix, for this machine's processor.
 
     A signature is a letter for the result, then one for each argument: see `_TYPES`.
     """

@@ -93,7 +93,7 @@ def routine(name: str) -> Callable[..., Any]:
 
 @cache
 def _load_engine() -> llvm.ExecutionEngine:
-    """The loaded machine code: one for the process, made under a lock and never let go."""
+    """The loaded machine code: one for the process, made under a lock and never released."""
     with suppress(RuntimeError):  # recent versions initialise themselves and say so
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -123,7 +123,7 @@ def load_object_file() -> bytes:
 
 
 def _prune(folder: Path) -> None:
-    """Let go of the oldest files: each version of the sources leaves one."""
+    """Delete the oldest files: each version of the sources leaves one."""
     with suppress(OSError):
         kept = sorted(folder.glob("juncture-*.o"), key=lambda p: p.stat().st_mtime, reverse=True)
         for old in kept[_MAX_KEPT:]:
@@ -131,7 +131,7 @@ def _prune(folder: Path) -> None:
 
 
 def cache_key() -> str:
-    """Everything that the machine code depends on, in short: sources, compiler, processor."""
+    """A digest of everything the machine code depends on: sources, compiler, processor."""
     sources = [path.read_bytes() for path in sorted(_FOLDER.glob("*.py"))]
     processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
     setting = f"{llvmlite.__version__} {llvm.get_default_triple()} {processor} {sys.version}"
@@ -160,7 +160,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, code: bytes) -> bool:
-    """Keep the code, in one piece or not at all; whether that worked."""
+    """Write the code to a file, whole or not at all; returns whether that worked."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=path.parent, delete=False) as file:

@@ -10,6 +10,15 @@ large ones. So a product with an entry below `TINY` that is not a true zero is c
 from the logarithms of its operands, and carries its own logarithms along. With operands of at
 most 1 and entries flushed at e^-708 = 3e-308, an entry of at least `TINY` = 1e-280 has lost no
 more than 1e-27 of itself per term; so every entry of every table is accurate relative to itself.
+
+An example of what would go wrong: a message with the logarithms (0, -800) becomes the numbers
+(1, 0), since e^-800 is below the smallest float. Multiplied by a table with (-1000, 0), the true
+product has the logarithms (-1000, -800), so the second entry has all the mass; from the numbers it
+would be (0, 0), an impossible model. The zero is not a true one (its logarithm is finite), so the
+product is computed again from logarithms. That is rare, and only then are logarithms stored.
+
+Scales cancel. A marginal is the table times its derivative, divided by its own sum and multiplied
+by the total, so on the way down nobody needs to know by how much a derivative was scaled.
 """
 
 from __future__ import annotations
@@ -59,7 +68,7 @@ SMALLEST_MASS = 1e-250
 # Potentials that fit into a core's own cache need no asking ahead.
 PREFETCH_FROM = 1 << 17
 
-# What all routines share. `logged` tells which slots have their logarithms in `logs`.
+# What all routines share. `logged` says which slots have their logarithms in `logs`.
 State = namedtuple("State", "slots loops potentials out work logs logged shifts scales")
 
 
@@ -79,7 +88,11 @@ def _logarithms(state, slot):
 
 @inner()
 def _contract_logarithms(state, left, right, result, nest):
-    """The product once more, from logarithms; returns the logarithm of its scale."""
+    """The product once more, from logarithms; returns the logarithm of its scale.
+
+    Two walks over the same loops: the first finds the largest term of every entry, the second adds
+    the exponentials of all terms relative to it. No sum can then overflow or vanish.
+    """
     p, q = _logarithms(state, left), _logarithms(state, right)
     logs, work = state.logs, state.work
     start, size, n = state.slots[result, 1], state.slots[result, 2], len(nest)
@@ -108,7 +121,7 @@ def _contract_logarithms(state, left, right, result, nest):
             if summing:
                 logs[i] = logs[i] + math.log(work[i]) if work[i] > 0.0 else -np.inf
             elif logs[i] == -np.inf:
-                logs[i] = 0.0  # a true zero: all of its terms are flushed, whatever the peak
+                logs[i] = 0.0  # a true zero; minus infinity less itself would be not-a-number
     peak = maximum(logs, start, start + size)
     for i in range(U(start), U(start + size)):
         logs[i] -= peak
@@ -129,7 +142,7 @@ def copy_nest(loops, first, n_loops, swapped, nest):
 
 @inner()
 def split_nest(nest, outer, summed):
-    """Part loops into those of the result and the summed ones; returns how many are which.
+    """Split loops into those of the result and the summed ones; returns the number of each.
 
     There is at least one summed loop, perhaps of extent 1.
     """
@@ -265,7 +278,13 @@ def _contract(state, left, right, result, first, n_loops, odometer):
 
 @inner()
 def _absorb(state, operation, total, odometer):
-    """Turn a given table into its marginal, and collect the derivative of the other operand."""
+    """Turn a given table into its marginal, and collect the derivative of the other operand.
+
+    With x the given table, q the other operand and c the derivative of their product, one pass
+    computes d = sum of x c onto q's axes, then x = x c q scaled to the total. The scale must be
+    known before the pass begins. It is: the sum of x c q is the inner product of the step's result
+    with its derivative, both already there.
+    """
     slots, loops, work = state.slots, state.loops, state.work
     left, right, result = operation[LEFT], operation[RIGHT], operation[RESULT]
     top, collected = operation[ADJOINT], operation[COLLECTED]
@@ -341,7 +360,11 @@ def run(
     begin, end, operations, loops, slots, total,
     potentials, out, work, logs, logged, shifts, scales, log_scales,
 ):  # fmt: skip
-    """Run the operations from `begin` to `end`; `out` ends as the marginals."""
+    """Run the operations from `begin` to `end`; `out` ends as the marginals.
+
+    The scale of each forward operation goes to `log_scales`, and their sum is the logarithm of the
+    partition function. What backward operations write there is not part of it.
+    """
     state = State(slots, loops, potentials, out, work, logs, logged, shifts, scales)
     odometer = (carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3))
     clear(odometer[0])

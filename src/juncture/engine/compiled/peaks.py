@@ -42,7 +42,7 @@ def _best_over(p, q, at, free, n_free):
 
 @inner()
 def _operands(operation, slots, potentials, peaks, here):
-    """The arrays of both operands; `here` becomes where operands and result begin."""
+    """The arrays of both operands; `here` receives where operands and result begin."""
     left, right, result = operation[LEFT], operation[RIGHT], operation[RESULT]
     p = potentials if slots[left, 0] else peaks
     q = potentials if slots[right, 0] else peaks
@@ -52,7 +52,7 @@ def _operands(operation, slots, potentials, peaks, here):
 
 @inner()
 def _split_loops(operation, loops, outer, free):
-    """The loops of the result and the free ones; returns how many are which."""
+    """Split loops into those of the result and the free ones; returns the number of each."""
     n_loops = operation[N_LOOPS]
     nest = carray(stack_cells(), (n_loops, 4))
     copy_nest(loops, operation[FIRST_LOOP], n_loops, 0, nest)
@@ -61,7 +61,7 @@ def _split_loops(operation, loops, outer, free):
 
 @inner()
 def _find_peaks(operation, loops, slots, potentials, peaks):
-    """Every entry of the result: the best sum of the operands over the free loops."""
+    """Set every entry of the result to the best sum of the operands over the free loops."""
     count, here = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3)
     outer, free = carray(stack_cells(), (MAX_LOOPS, 4)), carray(stack_cells(), (MAX_LOOPS, 4))
     n_outer, n_free = _split_loops(operation, loops, outer, free)
@@ -75,7 +75,7 @@ def _find_peaks(operation, loops, slots, potentials, peaks):
 
 @inner()
 def _choose(operation, loops, slots, potentials, peaks, chosen):
-    """Where the operands attain the entry of the result that has been chosen."""
+    """Choose the entries of the operands that give the chosen entry of the result."""
     here = carray(stack_cells(), 3)
     outer, free = carray(stack_cells(), (MAX_LOOPS, 4)), carray(stack_cells(), (MAX_LOOPS, 4))
     n_outer, n_free = _split_loops(operation, loops, outer, free)

@@ -18,7 +18,7 @@ _NEAR = 1e-9
 
 @inner()
 def uniform(key, counter):
-    """A number in [0, 1), with all 53 bits: the splitmix64 generator, entered anywhere."""
+    """A number in [0, 1) with all 53 bits: the splitmix64 generator at any counter."""
     z = key + counter * _GOLDEN
     z = (z ^ (z >> U(30))) * _FIRST
     z = (z ^ (z >> U(27))) * _SECOND
@@ -86,7 +86,7 @@ def draw(codes, first, last, offset, known, strides, added, decoded, share, alia
 
 @inner()
 def _scale_chances(chances, total):
-    """Multiply chances so that they add up to the total and none is above 1; False if none can."""
+    """Scale chances so that they add up to the total and none is above 1; False if impossible."""
     for _ in range(50):
         certain, rest = 0, 0.0
         for k in range(len(chances)):
@@ -116,6 +116,17 @@ def apportion(weights, members, strides, sizes, counts, carried, chances, starts
     are right on average (but for chances that had to be cut at 0 or 1), rows add up exactly, and
     so do, nearly, all rows that agree in one attribute. The cells are drawn together, by one
     random start for the row.
+
+    For example, two rows that share the value of their one attribute, five members each, weights
+    .5, .3, .2:
+
+        row 1   targets 2.5 1.5 1.0   whole 2 1 1   chances .5 .5 0    start .3: the second gets one
+        carried          .5 -.5 0     what the value's rows have been given too little or too much
+        row 2   targets 2.5 1.5 1.0   whole 2 1 1   chances 1 0 0      the first gets one
+        sum              5   3   2    exactly .5, .3 and .2 of the ten
+
+    Rounding each row by itself would be right on average too, but over a thousand rows the sums
+    would be off by some fifteen records.
     """
     n_rows, n_cells = weights.shape
     n_known = len(sizes)
@@ -144,6 +155,8 @@ def apportion(weights, members, strides, sizes, counts, carried, chances, starts
         if not _scale_chances(chances, left):  # by rounding alone: go by the weights
             for k in range(n_cells):
                 chances[k] = left * max(0.0, weights[row, k]) / total
+        # The chances lie end to end on a line of length `left`. Points at distance one from each
+        # other, the first at random, hit each cell with its chance, and `left` cells in all.
         passed = starts[row]
         for k in range(n_cells):
             before = int(passed)
@@ -198,7 +211,7 @@ def hand_out(codes, known, strides, added, decoded, counts, at, slots, key, coun
 
 @inner()
 def count_rows(codes, known, strides, members):
-    """How many records each row of a node's table has."""
+    """Count the records of each row of a node's table."""
     for row in range(len(members)):
         members[row] = 0
     for i in range(codes.shape[1]):

@@ -4,8 +4,8 @@ The constant bounds the curvature of the loss. The paper takes the largest eigen
 queries over the tables of the maximal cliques; a measurement inside a larger clique inflates it.
 The entropy is strongly convex in the L1 norm of the full distribution, so the constant may be
 taken in that geometry instead: the most that one record can weigh in all measurements together.
-That is never larger than the sum of the queries' squared L2 sensitivities over their variances,
-whatever the cliques, and it is the default.
+For any cliques that is at most the sum of the queries' squared L2 sensitivities over their
+variances; it is the default.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from juncture.tables.layout import Vector
 
 @dataclass(frozen=True, kw_only=True)
 class DualAveraging:
-    """The paper's Algorithm 2; `constant` defaults to the one of the geometry."""
+    """The paper's Algorithm 2; `constant` is by default computed for the geometry."""
 
     constant: float | None = None
     geometry: Literal["record", "clique"] = "record"
-    """Where the constant is taken: in L1 over records, or over the tables of maximal cliques."""
+    """Where the constant is computed: in L1 over records, or over the maximal cliques' tables."""
     report_every: int = 50
     """How many oracle calls pass between two points that are yielded."""
     patience: int = 10
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
-        """The start, then the point of the latest potentials, every so many calls."""
+        """The start, then the point of the latest potentials, once every `report_every` calls."""
         constant = self.constant or self._constant(problem)
         start = problem.evaluate(potentials)
         yield Iterate(start)
@@ -61,9 +61,10 @@ class DualAveraging:
 
 
 def clique_constant(loss: object, plan: Plan) -> float:
-    """The largest eigenvalue over the tables of the maximal cliques, at most: the paper's.
+    """The paper's constant: a bound of the largest eigenvalue over the maximal cliques' tables.
 
-    A measurement of a part of a clique counts once for each cell that is summed into one of its.
+    A measurement on a part of a clique weighs as often as cells of the clique are summed into one
+    of its own.
     """
     heaviest: dict[int, float] = {}
     for term in _require_squared(loss).terms:
@@ -75,14 +76,14 @@ def clique_constant(loss: object, plan: Plan) -> float:
 
 
 def record_constant(loss: object) -> float:
-    """The most that one record can weigh in all measurements together, at most."""
+    """An upper bound of what one record can weigh in all measurements together."""
     return float(sum(term.heaviest_record for term in _require_squared(loss).terms))
 
 
 def _require_squared(loss: object) -> FitLoss:
     if not isinstance(loss, FitLoss) or not loss.is_smooth:
         raise InvalidInput(
-            "`constant` must be given for this loss, because it has no curvature that is known; "
+            "`constant` must be given for this loss, because its curvature is not known; "
             "got None. Use the default solver, or MirrorDescent for a loss with kinks."
         )
     return loss

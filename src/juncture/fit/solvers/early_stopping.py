@@ -4,11 +4,12 @@ With every step the loss falls, but from some point on the distance to the truth
 the sooner the more the measurements overlap. Where that is can be found without the truth and
 without spending privacy, by splitting the noise. If z is fresh noise of the same variance as that
 of the measured values y, then y + a z and y - z / a are two measurements with uncorrelated noise:
-fit the one and judge by the other. The accelerated scheme from the uniform start has a natural
-clock, its accumulated weight; the weight at which the judge was most content, on average over a
-few draws of z, tells where the fit of y itself shall end: noise moves a potential by the weight
-times its standard deviation over the variance, and y has less noise than what was fitted, so its
-weight may be larger in the same proportion. Its averaged marginals are then matched by potentials.
+fit the first and take the loss on the second. The accelerated scheme from the uniform start has a
+natural clock, its accumulated weight. The weight at which the loss on the second measurement is
+least, on average over a few draws of z, decides where the fit of y itself ends: noise moves a
+potential by the weight times its standard deviation over the variance, and y has less noise than
+what was fitted, so its weight may be larger in the same proportion. Its averaged marginals are then
+matched by potentials.
 `experiments/stopping.py` shows how near this comes to the best point.
 """
 
@@ -29,7 +30,7 @@ from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
 from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
-# A judged run goes on until its weight is this many times that of the best point so far.
+# A run on split noise ends when its weight is this many times that of its best point.
 _BEYOND = 3.0
 
 
@@ -37,12 +38,12 @@ _BEYOND = 3.0
 class EarlyStopping:
     """One run of the accelerated scheme, ended early, and its averaged marginals matched.
 
-    It starts from the uniform distribution (less what constraints exclude), whatever start is
-    given: its clock counts from there.
+    It always starts from the uniform distribution (less what constraints exclude), because its
+    clock counts from there; another start is ignored.
     """
 
     draws: int = 2
-    """How often the noise is split anew."""
+    """How many times the noise is split."""
     division: float = 1.0
     """How the noise is split: the part that is fitted has 1 + division**2 times the variance."""
     max_run_calls: int = 250
@@ -56,7 +57,7 @@ class EarlyStopping:
     """More than the points that it yields: it ends by itself and is not to be taken for stalled."""
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
-        """The uniform start, then the one point where fitting shall end."""
+        """The uniform start, then the point where fitting ends."""
         loss = _require_fit_loss(problem)
         uniform = np.where(np.isneginf(potentials), -np.inf, 0.0)
         start = problem.evaluate(uniform)
@@ -78,7 +79,7 @@ class EarlyStopping:
     def _validation_curve(
         self, problem: Problem, loss: FitLoss, start: Candidate, rng: np.random.Generator
     ) -> list[tuple[float, float]]:
-        """Weight and judgement along a run on one half of the split noise."""
+        """Weight and loss on the other half along a run on one half of the split noise."""
         fresh = [_fresh_noise(term, rng) for term in loss.terms]
         fitted = problem.with_loss(loss.shift_values(self.division * noise for noise in fresh))
         holdout = loss.shift_values(-noise / self.division for noise in fresh)
@@ -101,7 +102,7 @@ def _require_fit_loss(problem: Problem) -> FitLoss:
     if not isinstance(problem.loss, FitLoss) or not problem.loss.is_smooth:
         raise InvalidInput(
             "`loss` must be 'l2' to stop at the noise; got another kind. "
-            "Use the default solver for it."
+            "Use the default solver for others."
         )
     return problem.loss
 
@@ -123,14 +124,14 @@ def _fresh_noise(term: Term, rng: np.random.Generator) -> Vector:
 
 
 def _best_weight(curves: list[list[tuple[float, float]]]) -> float:
-    """The weight with the least judgement on average, over the range that all runs reached."""
+    """The weight with the least loss on average, over the range that all runs reached."""
     lowest = max(curve[0][0] for curve in curves)
     highest = min(curve[-1][0] for curve in curves)
     grid = np.geomspace(max(lowest, 1e-300), max(highest, lowest, 1e-300), 400)
     mean = np.zeros(len(grid))
     for curve in curves:
-        weights, judgements = np.array(curve).T
-        mean += np.interp(grid, weights, judgements)
+        weights, losses = np.array(curve).T
+        mean += np.interp(grid, weights, losses)
     return float(grid[np.argmin(mean)])
 
 

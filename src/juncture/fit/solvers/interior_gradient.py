@@ -12,7 +12,7 @@ from juncture.tables.layout import Vector
 
 @dataclass(frozen=True, kw_only=True)
 class InteriorGradient:
-    """Steps that grow as the method goes; `constant` defaults to that of dual averaging."""
+    """Steps of growing length; `constant` is by default that of dual averaging over records."""
 
     constant: float | None = None
     report_every: int = 50
@@ -20,7 +20,7 @@ class InteriorGradient:
     patience: int = 10
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
-        """The start, then the point of the latest potentials, every so many calls."""
+        """The start, then the point of the latest potentials, once every `report_every` calls."""
         start = problem.evaluate(potentials)
         yield Iterate(start)
         curvature = problem.total**2 * (self.constant or record_constant(problem.loss))

@@ -1,9 +1,9 @@
 """Quasi-Newton descent on the potentials themselves: the direct method of the paper's supplement.
 
-As a function of the potentials the loss is not convex, so this may end at a poor place; it is
+As a function of the potentials the loss is not convex, so this may end at a poor point; it is
 here for comparison. The gradient goes through the oracle: the derivative of the marginals with
 respect to the potentials is symmetric, so it suffices to know how the marginals change when the
-potentials move along the loss's own gradient, which two more oracle calls tell.
+potentials move along the loss's own gradient, which takes two more oracle calls.
 """
 
 from __future__ import annotations

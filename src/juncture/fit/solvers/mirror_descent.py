@@ -25,8 +25,8 @@ class MirrorDescent:
 
     rule: Literal["search", "constant", "decreasing"] = "search"
     step_length: float | None = None
-    """Of the first step, in units of potential per unit of gradient; by default one over the
-    total, so that a gradient of one record's weight moves the potentials by little."""
+    """The length of the first step, in potential per gradient; by default one over the total, so
+    that a gradient of one record's weight moves the potentials by little."""
     report_every: int = 50
     """How many oracle calls pass between two points that are yielded."""
     patience: int = 10
@@ -39,7 +39,7 @@ class MirrorDescent:
             )
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
-        """The start, then the best point so far, every so many calls."""
+        """The start, then the best point so far, once every `report_every` calls."""
         current = best = problem.evaluate(potentials)
         yield Iterate(best)
         length = self.step_length or 1.0 / problem.total
@@ -63,7 +63,7 @@ def _take_step(problem: Problem, point: Candidate, length: float) -> Vector:
 
 
 def _line_search(problem: Problem, point: Candidate, length: float) -> tuple[Candidate, float]:
-    """The next point and the step to try after it."""
+    """The next point, and the step length to try after it."""
     _, slope = problem.loss.value_and_gradient(point.marginals)
     while length > _SMALLEST_STEP:
         tried = problem.evaluate(point.potentials - length * slope)

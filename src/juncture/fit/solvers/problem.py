@@ -16,7 +16,7 @@ from juncture.tables.layout import Vector
 
 
 class Candidate(NamedTuple):
-    """A model on the way: potentials with the marginals and the loss that are truly theirs."""
+    """A model on the way: potentials with their own marginals and loss."""
 
     potentials: Vector
     marginals: Vector
@@ -25,7 +25,7 @@ class Candidate(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """A point, and a lower bound of what any model can reach (minus infinity if unknown)."""
+    """A point, and a lower bound of the loss of any model (minus infinity if unknown)."""
 
     candidate: Candidate
     bound: float = -math.inf

@@ -7,6 +7,13 @@ the potentials that the multipliers lead to. Any multipliers also certify: the l
 all tables, of the linear function that they make is a lower bound of the loss, and at the optimum
 it is the loss. So this is the method for high accuracy and for tight certificates, from a start
 that a faster method has brought near.
+
+For one answer of 10 with a standard deviation of 1, where the last model says 40, the residual is
+30. A plain gradient step would move its potential by the full 30 lengths and overshoot: after the
+move the model may say 11. In the dual, the multiplier u is to equal the residual where the move
+ends, that is, at the potential moved by -length * u: perhaps u = 3, where the model says 13. With
+an absolute value in place of the square, u may be anything between -sqrt(2) and sqrt(2): inside if
+the residual is zero, at an end otherwise. The kink has become a bound on a variable.
 """
 
 from __future__ import annotations
@@ -37,10 +44,13 @@ class Proximal:
     """Proximal steps, each longer than the last; for losses made of measurements."""
 
     first_length: float | None = None
-    """Of the first step; by default such that potentials move by about one."""
+    """The length of the first step; by default such that potentials move by about one."""
     growth: float = 3.0
+    """How many times longer each step is than the one before."""
     inner_steps: int = 100
+    """The most iterations in the dual of one step."""
     memory: int = 20
+    """How many past slopes the method in the dual keeps."""
     patience: int = 12
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
@@ -59,7 +69,19 @@ class Proximal:
 
 
 class _Dual:
-    """The multipliers of a problem, and what they lead to."""
+    """The multipliers of a problem, and what they lead to.
+
+    With residuals r = A m - goal (over their standard deviations) of the marginals m, and u one
+    multiplier for each: r**2 / 2 is the largest u r - u**2 / 2 of all u, and sqrt(2) |r| the
+    largest u r with |u| <= sqrt(2). So for any u within its limits, at every table,
+
+        loss >= (A' u) . m - cost(u),    cost(u) = u . goal + sum of u**2 / 2 (squared ones only)
+
+    and the least right-hand side over all tables, at one record, is a certificate (`bound`). A
+    step adds a divergence from its centre; the least right-hand side is then reached at the
+    potentials centre - length * A' u, and its derivative in u is the residuals there, less u for
+    squared ones. `ascend` maximises that; the sign is turned because SciPy minimises.
+    """
 
     def __init__(self, problem: Problem, potentials: Vector) -> None:
         if not isinstance(problem.loss, FitLoss):
@@ -81,7 +103,7 @@ class _Dual:
         return 1.0 / math.sqrt(sum(term.heaviest_record for term in self.loss.terms))
 
     def ascend(self, centre: Candidate, length: float, steps: int, memory: int) -> None:
-        """Better multipliers for the step from the centre."""
+        """Improve the multipliers for a step of this length from the centre."""
         from scipy.optimize import Bounds, minimize  # noqa: PLC0415  (slow to import)
 
         problem, mass = self.problem, self.problem.total / length
@@ -124,7 +146,7 @@ class _Dual:
         return centre, length
 
     def bound(self) -> float:
-        """The certificate of the multipliers."""
+        """A lower bound of the loss of any model, from the present multipliers."""
         lowest = self.problem.minimise_linear(
             self.loss.adjoint(self.multipliers), self.start.potentials
         )

@@ -1,4 +1,4 @@
-"""One method after another: the second starts where the first one hardly gets any further."""
+"""One method after another: the second starts where the first one hardly makes progress."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from juncture.tables.layout import Vector
 
 @dataclass(frozen=True)
 class Sequential:
-    """Two solvers in turn: `Sequential(Accelerated(), Proximal())` is fast, then exact."""
+    """Two solvers one after the other: `Sequential(Accelerated(), Proximal())` is fast, then exact.
+
+    What the fit returns, and why it ended, is up to the second.
+    """
 
     first: Solver
     second: Solver
     progress: float = 2e-3
-    """The first has done its part when, for as many points as its own patience, it has lowered
-    the loss by less than this share each."""
+    """The second begins when the first has lowered the loss by less than this share at each of as
+    many points in a row as its patience."""
 
     @property
     def patience(self) -> int:
-        """That of the second, which must be given the time to begin."""
+        """The patience of both: the second must have time to begin."""
         return self.first.patience + self.second.patience
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:

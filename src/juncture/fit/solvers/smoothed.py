@@ -2,7 +2,7 @@
 
 Absolute values are rounded off within a width, the smooth solver runs until it stalls, and the
 width shrinks. Each rounded loss lies below the true one, so its certified bounds hold for both.
-Not for the last digits: a relay hands the result over to the proximal method for those.
+It does not reach the last digits: `Sequential` hands the result over to the proximal method.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from juncture.tables.layout import Vector
 
 @dataclass(frozen=True, kw_only=True)
 class Smoothed:
-    """A smooth solver on ever less rounded losses."""
+    """A smooth solver, run on losses that are rounded off less and less."""
 
     inner: Solver = field(default_factory=lambda: Accelerated(first_cycle=100))
     first_width: float = 1.0
-    """In standard deviations of the noise."""
+    """The width of the first rounding, in standard deviations of the noise."""
     shrinkage: float = 0.3
     last_width: float = 0.02
-    """Below it the rounded loss is as hard as the kinked one: another method should take over."""
+    """Below it the rounded loss is as hard as the one with kinks; another method takes over."""
     progress: float = 1e-3
     """The next width begins when a round lowers the loss by less than this share times the width:
-    the rounding is not worth undoing better than it falsifies."""
+    what is left to gain is then smaller than the error of the rounding."""
     patience: int = 4
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
-        """The start, then the best point after each round of each width, down to the last."""
+        """The start, then the best point after each round, for one width after another."""
         if not isinstance(problem.loss, FitLoss):
             raise InvalidInput(
                 "`loss` must be made of measurements to be rounded off; got another kind. "

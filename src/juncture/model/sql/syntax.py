@@ -36,7 +36,7 @@ def parse(sql: str) -> exp.Select:  # noqa: C901
         trees = [tree for tree in sqlglot.parse(sql, read="duckdb") if tree is not None]
     except (sqlglot.errors.SqlglotError, ValueError) as error:
         reason = (str(error).splitlines() or ["it cannot be read"])[0].rstrip(".")
-        raise InvalidInput(f"`sql` must be one SELECT; got an error: {reason}. Check it.") from None
+        raise InvalidInput(f"`sql` must be one SELECT; got an error: {reason}.") from None
     if len(trees) != 1:
         number = f"{len(trees)} statements" if trees else "nothing"
         raise InvalidInput(f"`sql` must be one SELECT; got {number}. Ask one question at a time.")
@@ -88,7 +88,7 @@ def factors(aggregate: Expr) -> Iterator[Expr]:
         )
     if aggregate.expressions:
         raise InvalidInput(
-            f"`sql` must have one expression in an aggregate; got {aggregate.sql()}. Use one."
+            f"`sql` must have one expression in an aggregate; got {aggregate.sql()}."
         )
     if inner is None or isinstance(inner, exp.Star):
         return
