@@ -7,14 +7,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from juncture._util.notebook import list_html
+from juncture._util.text import count_noun
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
 from juncture.fit.loss import CustomLoss, FitLoss, Kind, LossFunction
+from juncture.fit.misfit import Misfit, find_misfits
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.problem import CallCounter, Problem, Solver
@@ -54,6 +58,11 @@ class Statistics:
     trace: tuple[tuple[int, float], ...]
     """Oracle calls and loss, each time the solver had a better model."""
 
+    def __repr__(self) -> str:
+        gap = f", within {self.gap:.4g} of the optimum" if math.isfinite(self.gap) else ""
+        steps = count_noun(self.oracle_calls, "step")
+        return f"Statistics(loss {self.loss:.6g}{gap}; {steps} in {self.seconds:.2f} s)"
+
     @property
     def gap(self) -> float:
         """How far the loss can at most be above the optimum."""
@@ -76,6 +85,31 @@ class Estimate:
     model: Model
     status: Status
     statistics: Statistics
+    measurements: tuple[Measurement, ...] = ()
+    """What the model was fitted to."""
+
+    @cached_property
+    def misfits(self) -> list[Misfit]:
+        """The measurements that contradict their own noise: see `find_misfits`.
+
+        Where all is well there are none. Otherwise the stated noise is too small, the answers
+        belong to another clique or order, or the total is wrong.
+        """
+        return find_misfits(self.model, self.measurements)
+
+    def __repr__(self) -> str:
+        return f"Estimate({self.status.name}, {self.model!r}, {self.statistics!r})"
+
+    def _repr_html_(self) -> str:
+        figures = self.statistics
+        facts = [
+            ("ended", self.status.value),
+            ("loss", f"{figures.loss:,.6g}"),
+            ("steps", f"{figures.oracle_calls:,} in {figures.seconds:.2f} s"),
+        ]
+        if math.isfinite(figures.gap):
+            facts.insert(2, ("above the optimum by at most", f"{figures.gap:,.4g}"))
+        return list_html("Estimate", facts) + self.model._repr_html_()
 
 
 def estimate(  # noqa: PLR0913
@@ -136,7 +170,8 @@ def estimate(  # noqa: PLR0913
         oracle.layout, constraints
     )
     chosen = solver or (Accelerated() if fit.is_smooth else Sequential(Smoothed(), Proximal()))
-    return _Fit(problem, chosen, tolerance, callback or _ignore).run(potentials)
+    loop = _Fit(problem, chosen, tolerance, callback or _ignore, tuple(measured))
+    return loop.run(potentials)
 
 
 def _initial_potentials(layout: Layout, start: Model | None) -> Vector:
@@ -166,9 +201,14 @@ class _Fit:
     """The loop: takes points from the solver until there is a reason to stop."""
 
     def __init__(
-        self, problem: Problem, solver: Solver, tolerance: float, callback: Callback
+        self,
+        problem: Problem,
+        solver: Solver,
+        tolerance: float,
+        callback: Callback,
+        measurements: tuple[Measurement, ...],
     ) -> None:
-        self.problem, self.solver = problem, solver
+        self.problem, self.solver, self.measurements = problem, solver, measurements
         self.tolerance, self.callback = tolerance, callback
         self.bound, self.n_stalled, self.last = -math.inf, 0, math.inf
         self.trace: list[tuple[int, float]] = []
@@ -194,7 +234,12 @@ class _Fit:
             best.log_partition,
             self.problem.total,
         )
-        return Estimate(model=model, status=status, statistics=self.statistics(best.loss))
+        return Estimate(
+            model=model,
+            status=status,
+            statistics=self.statistics(best.loss),
+            measurements=self.measurements,
+        )
 
     def final_status(self) -> Status:
         """Why a solver that ends by itself does so."""

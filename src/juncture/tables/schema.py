@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput
 from juncture.tables.codebook import OUTSIDE, Codebook, Coding, Meaning
 from juncture.tables.domain import Domain
@@ -91,10 +92,19 @@ class Column(ABC):
         outside = (OUTSIDE,) if self.outside is Outside.CODE else ()
         return Coding((*self.regular, *missing, *outside))
 
-    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:  # noqa: ARG002
+    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
         """A value for each code: None where it is missing or outside, else one inside its bin."""
-        labels = np.array([*self.regular, None, None], dtype=object)
-        return list(labels[np.minimum(codes, self.n_regular)])
+        pairs = zip(self.draw(codes, rng).tolist(), (codes < self.n_regular).tolist(), strict=True)
+        return [value if regular else None for value, regular in pairs]
+
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:  # noqa: ARG002
+        """An array of values, each drawn evenly inside its code's bin.
+
+        Where a code is not a regular one, it holds any regular value. Whether the codes come all
+        at once or some at a time makes no difference to what is drawn.
+        """
+        labels = np.array(self.regular, dtype=object)
+        return np.asarray(labels[np.minimum(codes, self.n_regular - 1)])
 
     def _reject_nearest(self) -> None:
         if self.outside is Outside.NEAREST:
@@ -173,11 +183,12 @@ class Integer(Column):
         starts = range(self.low, self.high + 1, self.width)
         return tuple((float(s), float(min(s + self.width, self.high + 1))) for s in starts)
 
-    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
         """A whole number of each code's interval."""
         low = self.low + np.minimum(codes, self.n_regular - 1).astype(np.int64) * self.width
-        high = np.minimum(low + self.width, self.high + 1)
-        return _mask_special(rng.integers(low, high), codes, self.n_regular)
+        if self.width == 1:
+            return np.asarray(low)
+        return rng.integers(low, np.minimum(low + self.width, self.high + 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,13 +226,12 @@ class Number(Column):
         """The bins."""
         return Coding.of_bins(self.edges).meanings
 
-    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
-        """A number inside each code's bin, evenly drawn."""
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
+        """A number inside each code's bin."""
         indices = np.minimum(codes, self.n_regular - 1)
         edges = np.asarray(self.edges)
         low, high = edges[indices], edges[indices + 1]
-        drawn = np.minimum(rng.uniform(low, high), np.nextafter(high, low))
-        return _mask_special(drawn, codes, self.n_regular)
+        return np.asarray(np.minimum(rng.uniform(low, high), np.nextafter(high, low)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,13 +269,11 @@ class Date(Column):
         """The periods: the day, the month and so on, in words."""
         return tuple(_period_name(day, self.period) for day in self.starts)
 
-    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
         """A day of each code's period."""
-        ends = [day.toordinal() for day in (*self.starts, self.high + dt.timedelta(days=1))]
-        indices = np.minimum(codes, self.n_regular - 1)
-        days = rng.integers(np.array(ends)[indices], np.array(ends)[indices + 1])
-        dates = [dt.date.fromordinal(int(day)) for day in days]
-        return [d if code < self.n_regular else None for d, code in zip(dates, codes, strict=True)]
+        ends = np.array([*self.starts, self.high + dt.timedelta(days=1)], dtype="datetime64[D]")
+        indices, days = np.minimum(codes, self.n_regular - 1), ends.astype(np.int64)
+        return rng.integers(days[indices], days[indices + 1]).astype("datetime64[D]")
 
 
 def _check_n_values(n_values: int, entry: str) -> None:
@@ -275,11 +283,6 @@ def _check_n_values(n_values: int, entry: str) -> None:
             f"`{entry}` must make at most {_MAX_VALUES:,} values; got {n_values:,}. Put more of "
             "them together, or leave the column out."
         )
-
-
-def _mask_special(values: NDArray[Any], codes: NDArray[np.int32], n_regular: int) -> list[Any]:
-    pairs = zip(values.tolist(), (codes < n_regular).tolist(), strict=True)
-    return [value if regular else None for value, regular in pairs]
 
 
 def _next_period(day: dt.date, period: Period) -> dt.date:
@@ -323,6 +326,11 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.columns:
             raise InvalidInput("`columns` must not be empty; got none. Describe at least one.")
+
+    def __repr__(self) -> str:
+        kind = "" if self.is_public else "; a draft, not confirmed as public"
+        count = count_noun(len(self.columns), "column")
+        return f"Schema({count}: {list_names(self.columns)}{kind})"
 
     @cached_property
     def domain(self) -> Domain:

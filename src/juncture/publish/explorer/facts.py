@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from juncture.model.information import entropy, mutual_information
+from juncture._util.sparkline import bar_heights
 from juncture.model.model import Model
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.question import format_literal, quote_identifier
 from juncture.publish.release import Release
 from juncture.publish.report.account import account_of
-from juncture.tables.codebook import Codebook, Coding, Meaning, Special
-from juncture.tables.layout import Vector
+from juncture.publish.strongest_pairs import Pair, find_strongest_pairs
+from juncture.tables.codebook import Coding, Meaning, Special
 from juncture.tables.schema import Date
 
 Facts = dict[str, Any]
 _NOTHING: Mapping[str, Any] = {}
 _SPARKS = 28
-# Above this many cells of two-attribute tables, no pairs are proposed.
-_MAX_PAIR_CELLS = 4_000_000
+# How many pairs are proposed, and the most values that a picture of two attributes shows well.
+_MAX_PAIRS, _MAX_PICTURE = 4, 200
 _STATUS = {
     "CERTIFIED": "The fit is certified: it is as close to the measurements as any model can be.",
     "STALLED": "The fit ended where further steps hardly helped.",
@@ -36,7 +36,6 @@ _SHORT = {"CERTIFIED": "fit certified", "AT_NOISE": "fit stopped at the noise"}
 def collect_facts(release: Release, name: str) -> Facts:
     """Everything about the release that needs no question."""
     model = release.model
-    book = model.codebook or Codebook.plain(model.domain)
     columns = release.schema.columns if release.schema else {}
     dated = {each for each, column in columns.items() if isinstance(column, Date)}
     return {
@@ -44,12 +43,15 @@ def collect_facts(release: Release, name: str) -> Facts:
         "total": model.total,
         "guarantee": describe_guarantee(release.ledger, release.statistics),
         "certificate": describe_certificate(release.statistics),
-        "attributes": [
-            _describe_attribute(model, book, each, each in dated) for each in model.domain
-        ],
-        "pairs": _strongest_pairs(model),
+        "attributes": [_describe_attribute(model, each, each in dated) for each in model.domain],
+        "pairs": [list(pair.joint.domain) for pair in _first_pairs(model)],
         "limits": {"records": limits.MAX_RECORDS, "cells": limits.MAX_CELLS},
     }
+
+
+def _first_pairs(model: Model) -> list[Pair]:
+    """Pairs to begin with, small enough for a picture."""
+    return find_strongest_pairs(model, _MAX_PAIRS, max_values=_MAX_PICTURE).pairs
 
 
 def describe_guarantee(
@@ -100,8 +102,9 @@ def describe_certificate(statistics: Mapping[str, Any]) -> Facts | None:
     return {"status": sentence, "short": _SHORT.get(str(status), "fit not certified"), "gap": gap}
 
 
-def _describe_attribute(model: Model, book: Codebook, name: str, dated: bool) -> Facts:
-    coding, size = book[name], model.domain[name]
+def _describe_attribute(model: Model, name: str, dated: bool) -> Facts:
+    book, size = model.codebook, model.domain[name]
+    coding = book[name]
     measured = name not in model.plan.free_attributes
     description: Facts = {
         "name": name,
@@ -114,7 +117,8 @@ def _describe_attribute(model: Model, book: Codebook, name: str, dated: bool) ->
     counts = np.asarray(model.project((name,)).values)
     kind = "dates" if dated else _display_kind(coding, plain=name not in book.codings)
     values = [_describe_value(meaning) for meaning in coding.meanings]
-    return {**description, "kind": kind, "values": values, "sparks": _sparkline(counts)}
+    sparks = [round(float(height), 3) for height in bar_heights(counts, _SPARKS)]
+    return {**description, "kind": kind, "values": values, "sparks": sparks}
 
 
 def _display_kind(coding: Coding, *, plain: bool) -> str:
@@ -147,28 +151,3 @@ def _describe_value(meaning: Meaning) -> Facts:
 
 def _label(meaning: str | float | bool) -> str:
     return str(meaning).lower() if isinstance(meaning, bool) else str(meaning)
-
-
-def _sparkline(counts: Vector) -> list[float]:
-    """A small picture of a distribution: heights between 0 and 1."""
-    n_bars = min(_SPARKS, len(counts))
-    ends = np.linspace(0, len(counts), n_bars + 1).round().astype(int)
-    bars = np.array([counts[a:b].mean() for a, b in pairwise(ends)])
-    tallest = float(bars.max())
-    return [round(float(bar) / tallest, 3) for bar in bars] if tallest > 0 else [0.0] * n_bars
-
-
-def _strongest_pairs(model: Model, limit: int = 4) -> list[list[str]]:
-    """The pairs of which one attribute tells most about the other, to begin with."""
-    domain = model.domain
-    names = [name for name in domain if 1 < domain[name] <= 200]
-    pairs = list(combinations(names, 2))
-    if sum(domain.size_of(pair) for pair in pairs) > _MAX_PAIR_CELLS:
-        return []
-    scores = []
-    for pair, table in zip(pairs, model.project_many(pairs), strict=True):
-        shared = mutual_information(table, pair[:1], pair[1:])
-        least = min(entropy(table.project((name,)).values) for name in pair)
-        scores.append(shared / least if least > 1e-9 else 0.0)
-    best = sorted(range(len(pairs)), key=lambda index: -scores[index])[:limit]
-    return [list(pairs[place]) for place in best if scores[place] > 1e-3]
