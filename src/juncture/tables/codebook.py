@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from juncture._util.text import list_names
+from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Domain
 
@@ -186,7 +186,8 @@ class Codebook:
 
     def __repr__(self) -> str:
         if self.is_plain:
-            return f"Codebook(every code stands for itself; {len(self.domain):,} attributes)"
+            attributes = count_noun(len(self.domain), "attribute")
+            return f"Codebook(every code stands for itself; {attributes})"
         sizes = (f"{name}: {coding.size:,}" for name, coding in self.codings.items())
         return f"Codebook(the codes of {list_names(sizes)})"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.notebook import rows_html
+from juncture._util.notebook import max_lines, rows_html
 from juncture._util.text import count_noun, list_names
 from juncture.tables.codebook import Codebook
 from juncture.tables.frames import to_pandas
@@ -73,7 +73,7 @@ class Records(dict[str, Codes]):
         return f"Records({count_noun(self.n_records, 'record')} of {list_names(self)}; {words})"
 
     def _repr_html_(self) -> str:
-        first = {name: codes[:_MAX_SHOWN] for name, codes in self.items()}
+        first = {name: self[name][:_MAX_SHOWN] for name in list(self)[: max_lines()]}
         head = Records(first, codebook=self.codebook, schema=self.schema, seed=self.seed)
         rows = list(zip(*head.to_arrow().to_pydict().values(), strict=True))
         return rows_html(count_noun(self.n_records, "record"), tuple(self), rows, self.n_records)
