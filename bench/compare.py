@@ -26,7 +26,7 @@ import numpy as np
 from fit_problems import Array, FitProblem, Setting, counts, gaussian, laplace
 from fit_problems import chain as chain_fit
 
-from juncture import Codebook, Coding, Domain, Measurement, Plan, estimate
+from juncture import Codebook, Coding, Domain, Measurement, Plan, Release, estimate
 from juncture.private.samples import adult_codes, adult_domain
 from juncture.private.sources.source import CodedTable
 
@@ -495,9 +495,9 @@ def print_duck(folder: Path) -> None:
         for name, size in adult_domain().items()
         if name not in counting_ours.NUMBERS
     }
-    path = model.with_codebook(Codebook(texts)).write_parquet(
-        folder / "large.parquet", 10_000_000, rng=0
-    )
+    path = folder / "large.parquet"
+    release = Release(model=model.with_codebook(Codebook(texts)))
+    release.write_records(path, 10_000_000, rng=0, method="sample")
     command = [sys.executable, str(HERE / "counting_ours.py"), str(path)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     report: Report = json.loads(done.stdout.strip().splitlines()[-1])

@@ -12,6 +12,8 @@ import fit_problems
 import harness
 from inference_ours import Asked
 
+from juncture import Release
+
 
 def main() -> None:
     """Write both files and print one JSON object."""
@@ -19,12 +21,13 @@ def main() -> None:
     parser.add_argument("problem", type=Path, help="problem file")
     parser.add_argument("--records", type=int, nargs=2, default=[250_000, 10_000_000])
     options = parser.parse_args()
-    model = Asked(fit_problems.load(options.problem)).model
+    release = Release(model=Asked(fit_problems.load(options.problem)).model)
     found = []
     for n in options.records:
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
-            path = model.write_parquet(Path(folder) / "records.parquet", n, rng=0)
+            path = Path(folder) / "records.parquet"
+            release.write_records(path, n, rng=0, method="sample")
             seconds = time.perf_counter() - began
             size = path.stat().st_size
         found.append(

@@ -83,6 +83,8 @@ MODULES = {
         "private.simulated",
     ),
     "For people": (
+        "tables.records",
+        "model.sql.answer",
         "publish.report.document",
         "publish.noisy_tables",
         "publish.records",

@@ -9,11 +9,11 @@ Queries are under `jn.queries`, solvers under `jn.solvers`, mechanisms under `jn
 are imported when they are first used.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from juncture._util.lazy import export as _export
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from juncture import mechanisms as mechanisms
     from juncture.engine.plan import Plan as Plan
     from juncture.errors import BudgetExceeded as BudgetExceeded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from decimal import Decimal
 from typing import Any
 
@@ -10,11 +11,14 @@ import duckdb
 import numpy as np
 import pytest
 
-from juncture.errors import InvalidInput
+from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.model.model import Model
+from juncture.model.sql.select import Source, run
 from juncture.tables.codebook import OUTSIDE, Codebook, Coding
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
+from juncture.tables.queries.blocks import Buckets, Identity, Matrix
+from juncture.tables.queries.products import Kron
 
 DOMAIN = Domain({"age": 6, "sex": 2, "job": 4, "hours-per-week": 3})
 JOBS = ("clerk", "nurse", "pilot", None)
@@ -271,3 +275,85 @@ def test_answers_can_be_read() -> None:
     empty = model().sql("SELECT SUM(age) FROM t WHERE age < 0")
     assert str(empty).split()[-1] == "NULL"
     assert not math.isnan(model().total)
+
+
+def asked_blocks(sql: str) -> dict[str, Any]:
+    """The blocks of the counts behind a query."""
+    asked = []
+
+    def ask(query: Kron) -> np.ndarray:
+        asked.append(query)
+        return model().answer(query)
+
+    run(sql, Source(BOOK.bind(DOMAIN), 1.0, ask))
+    return dict(asked[0].blocks)
+
+
+def test_a_plain_group_by_asks_for_the_marginal() -> None:
+    """Grouping by columns needs no matrix; grouping values together makes buckets of codes."""
+    plain = asked_blocks("SELECT sex, age, COUNT(*) FROM t GROUP BY sex, age")
+    assert plain == {"sex": Identity(), "age": Identity()}
+    filtered = asked_blocks("SELECT sex, COUNT(*) FILTER (WHERE age < 2) FROM t GROUP BY sex")
+    assert filtered["sex"] == Identity()
+    together = asked_blocks("SELECT age % 2 AS odd, COUNT(*) FROM t GROUP BY odd")
+    assert together == {"age": Buckets(code % 2 for code in range(DOMAIN["age"]))}
+    weighted = asked_blocks("SELECT age, COUNT(*) FROM t WHERE age > 1 GROUP BY age")
+    assert isinstance(weighted["age"], Matrix)
+
+
+def test_a_known_marginal_is_not_sought_in_the_tree() -> None:
+    """Counts inside one measured clique come from its table: no tree is made for them."""
+    made = model()
+    answer = made.sql("SELECT sex, COUNT(*) FROM t WHERE age > 1 GROUP BY sex ORDER BY sex")
+    assert "calibration" not in vars(made)
+    expected = counts()[2:].sum(axis=(0, 2, 3))
+    np.testing.assert_allclose([row[1] for row in answer.rows], expected)
+
+
+def test_large_attributes_need_no_square_matrix() -> None:
+    """Sums grouped by an attribute of many values, which are as many rows as columns."""
+    size = 4000
+    domain = Domain({"x": size, "y": 2})
+    masses = np.arange(1.0, size + 1)
+    table = Factor(domain.project(("x",)), np.log(masses))
+    made = Model.of_potentials(domain, [table], float(masses.sum()))
+    tracemalloc.start()
+    answer = made.sql("SELECT x, SUM(x), AVG(y) FROM t WHERE x % 2 = 0 GROUP BY x ORDER BY x")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < size * size  # a byte for each entry of the matrix
+    found = np.array(answer.rows)
+    np.testing.assert_allclose(found[:, 0], np.arange(0, size, 2))
+    np.testing.assert_allclose(found[:, 1], (np.arange(size) * masses)[::2])
+    np.testing.assert_allclose(found[:, 2], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("sql", "n_groups"),
+    [
+        ("SELECT COUNT(*) FROM t WHERE age < 3", 1),
+        ("SELECT age, COUNT(*) FROM t GROUP BY age", DOMAIN["age"]),
+        ("SELECT age, sex, COUNT(*) FROM t GROUP BY 1, 2", DOMAIN["age"] * 2),
+        ("SELECT age % 2 AS odd, sex, COUNT(*) FROM t GROUP BY 1, 2", 4),
+        ("SELECT age, age % 2 AS odd, COUNT(*) FROM t GROUP BY 1, 2", DOMAIN["age"]),
+    ],
+)
+def test_a_limit_counts_the_groups_of_a_query(sql: str, n_groups: int) -> None:
+    """As many groups as a query makes are allowed; one fewer is refused, by counts alone too."""
+    made = model()
+    unlimited, table = made.sql(sql), made.sql_counts(sql)
+    assert table.size == n_groups
+    assert made.sql(sql, max_groups=n_groups) == unlimited
+    np.testing.assert_array_equal(made.sql_counts(sql, max_groups=n_groups), table)
+    for ask in (made.sql, made.sql_counts):
+        with pytest.raises(ModelTooLarge, match=f"at most {n_groups - 1} groups; got {n_groups}"):
+            ask(sql, max_groups=n_groups - 1)
+
+
+def test_counts_of_groups_are_all_there() -> None:
+    """Unlike an answer's rows, the table holds the groups without records, as zeros."""
+    sql = 'SELECT job, "hours-per-week", COUNT(*) FROM t WHERE age = 0 AND sex = 0 GROUP BY 1, 2'
+    expected = counts()[0, 0]
+    assert (expected == 0).any()
+    np.testing.assert_allclose(model().sql_counts(sql), expected, atol=1e-9)
+    assert len(model().sql(sql).rows) == (expected > 0).sum()

@@ -147,9 +147,20 @@ def test_sample_writes_records_of_the_schema(table: Table, said: Said) -> None:
     assert len(rows) == 60
     assert {row["sex"] for row in rows} == {"f", "m"}
     assert all(20 <= int(row["age"]) <= 29 for row in rows)
-    printed = said("sample", release, "--out", table.folder / "s.parquet", "--matched", "--json")
+    printed = said("sample", release, "--out", table.folder / "s.parquet", "--json")
     count = pq.read_metadata(table.folder / "s.parquet").num_rows
     assert json.loads(printed)["records"] == count == round(load(release).model.total)
+
+
+@pytest.mark.parametrize(("words", "method"), [((), "synthesize"), (("--independent",), "sample")])
+def test_sample_matches_counts_unless_told_otherwise(
+    words: tuple[str, ...], method: str, table: Table, said: Said
+) -> None:
+    """The command writes the file that the release writes by the same method and seed."""
+    release, out = table.folder / "people.jct", table.folder / f"{method}.parquet"
+    said("sample", release, "--out", out, "--seed", "3", "--force", *words)
+    load(release).write_records(table.folder / "own.parquet", rng=3, method=method)
+    assert pq.read_table(out).equals(pq.read_table(table.folder / "own.parquet"))
 
 
 def test_compare_with_the_table_is_marked(table: Table, said: Said) -> None:

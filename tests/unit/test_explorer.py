@@ -445,7 +445,7 @@ def test_impossible_samples_are_refused(client: httpx.Client, query: str) -> Non
 
 def test_large_answers_are_refused() -> None:
     """More combinations than the limit, or an attribute with too many values, are not computed."""
-    domain = Domain({"a": 300, "b": 300, "wide": limits.MAX_VALUES + 1})
+    domain = Domain({"a": 300, "b": 300, "wide": limits.MAX_CELLS + 1})
     flat = [Factor(domain.project((name,)), np.zeros(size)) for name, size in domain.items()]
     model = Model.of_potentials(domain, flat, 9.0)
     headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -507,14 +507,14 @@ def test_synthetic_records_come_as_asked(release: Release) -> None:
 
 
 def test_synthetic_records_follow_the_model(client: httpx.Client) -> None:
-    """Counts of a large sample lie within five standard deviations of what the model expects."""
+    """Counts of a large download are what the model expects, up to rounding."""
     n = 100_000
     reply = client.get(f"/api/sample?n={n}&format=parquet&seed=1")
     work = pyarrow.parquet.read_table(io.BytesIO(reply.content)).column("work").to_pylist()
     labels = ["it's mine", "none", "<b>bold</b>", None, "(outside)"]
     share = MODEL.project(("work",)).values / MODEL.total
     for label, chance in zip(labels, share, strict=True):
-        assert abs(work.count(label) - n * chance) < 5 * np.sqrt(n * chance * (1 - chance)) + 1
+        assert abs(work.count(label) - n * chance) <= 3
 
 
 # Questions as SQL.
@@ -558,7 +558,7 @@ def test_hostile_names_and_values_are_only_names_and_values(name: str) -> None:
     book = Codebook({name: Coding((name, "else"))}).bind(domain)
     potentials = Factor(domain, np.log(np.array([[1.0, 2.0], [3.0, 4.0]])))
     model = Model.of_potentials(domain, [potentials], 10.0).with_codebook(book)
-    query = build_sql(domain, book, [name, "other"], [OneOf(name, (0,))])
+    query = build_sql(book, [name, "other"], [OneOf(name, (0,))])
     counts = [row[-1] for row in model.sql(query).rows]
     assert counts == pytest.approx([1.0, 2.0])
 
@@ -570,7 +570,7 @@ def test_values_of_several_kinds_can_be_chosen() -> None:
     table = Factor(domain, np.log(np.array([1.0, 2.0, 3.0])))
     model = Model.of_potentials(domain, [table], 6.0).with_codebook(book)
     for code, count in enumerate((1.0, 2.0, 3.0)):
-        query = build_sql(domain, book, [], [OneOf("x", (code,))])
+        query = build_sql(book, [], [OneOf("x", (code,))])
         assert model.sql(query).rows[0][0] == pytest.approx(count)
 
 

@@ -61,3 +61,14 @@ def test_a_wrong_total_is_noticed() -> None:
     given = measured("gaussian", 0)
     model = estimate(DOMAIN, given, total=10_000).model
     assert len(find_misfits(model, given)) == 3
+
+
+def test_an_estimate_knows_its_misfits() -> None:
+    """What contradicts its noise is flagged by the fit itself, and honest measurements are not."""
+    given = measured("gaussian", 0)
+    lying = Measurement(("b", "c"), given[1].values + 500.0, stddev=5.0)
+    assert estimate(DOMAIN, given, total=20_000).misfits == []
+    fit = estimate(DOMAIN, [*given, lying], total=20_000)
+    assert fit.measurements == (*given, lying)
+    assert lying in [misfit.measurement for misfit in fit.misfits]
+    assert fit.misfits == find_misfits(fit.model, [*given, lying])

@@ -17,8 +17,9 @@ from guarantees import guarantee_of
 from juncture import Codebook, Coding, Domain, Factor, Measurement, Model, Plan, Release, estimate
 from juncture.privacy.accounting import Neighbours, epsilon_of_rho
 from juncture.privacy.budget import Budget
+from juncture.publish import strongest_pairs
 from juncture.publish.explorer.facts import describe_guarantee
-from juncture.publish.report import distributions, palette
+from juncture.publish.report import palette
 from juncture.publish.report.axis import choose_ticks, format_compact
 from juncture.publish.report.charts import group_labels
 from juncture.publish.report.distributions import render_pairs
@@ -239,8 +240,8 @@ def test_pairs_of_large_trees_are_those_inside_cliques(
     """Where not all pairs can be asked, those of the cliques are, with the same figures."""
     model = of([("p", "q"), ("q", "r")], {"p": 4, "q": 5, "r": 3})
     whole = Page(render_pairs(model)).text
-    monkeypatch.setattr(distributions, "_SMALL_TREE", 0)
-    monkeypatch.setattr(distributions, limit, 0)
+    monkeypatch.setattr(strongest_pairs, "_SMALL_TREE", 0)
+    monkeypatch.setattr(strongest_pairs, limit, 0)
     fewer = Page(render_pairs(model)).text
     assert "p and r" not in fewer
     assert "r and p" not in fewer
@@ -362,7 +363,7 @@ def test_the_python_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         made.save(tmp_path / "release.jct")
         names: dict[str, Any] = {}
         exec(python_example(made.model, "release.jct"), names)
-        assert len(names["records"]) == len(made.model.domain)
+        assert names["records"].column_names == list(made.model.domain)
 
 
 def test_the_file_is_named_with_its_checksum(tmp_path: Path) -> None:

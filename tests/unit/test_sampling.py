@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy.stats import chi2
 
-from juncture import Codebook, Coding, Domain, Factor, ImpossibleModel, InvalidInput, Model
-from juncture.model.sampling import Records
+from juncture import Domain, Factor, ImpossibleModel, InvalidInput, Model
+from juncture.tables.records import Codes
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 5, "d": 2, "e": 3, "free": 3})
 CLIQUES = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("e",)]
@@ -32,7 +31,7 @@ def model() -> Model:
     return Model.of_potentials(DOMAIN, factors, total=N)
 
 
-def counts(records: Records, names: tuple[str, ...]) -> np.ndarray:
+def counts(records: Mapping[str, Codes], names: tuple[str, ...]) -> np.ndarray:
     """How many records each cell has."""
     found = np.zeros(DOMAIN.project(names).shape)
     np.add.at(found, tuple(records[name] for name in names), 1)
@@ -174,33 +173,3 @@ def test_bad_requests_are_refused(model: Model) -> None:
         model.sample(given={"a": [0, 1], "b": [0]})
     with pytest.raises(InvalidInput, match="a column for every attribute"):
         model.log_probability({"a": [0]})
-
-
-def test_parquet_in_chunks(model: Model, tmp_path: Path) -> None:
-    """The file holds the records of one draw, whatever the chunks; the watch counts them."""
-    book = Codebook({"b": Coding(("x", None, "z")), "d": Coding.of_bins([0, 0.5, 2])})
-    seen: list[tuple[str, int, int]] = []
-    path = model.with_codebook(book).write_parquet(
-        tmp_path / "deep" / "records.parquet", 1000, rng=6, chunk_size=300,
-        watch=lambda *chunk: seen.append(chunk),
-    )  # fmt: skip
-    table = pq.read_table(path)
-    records = model.sample(1000, rng=6)
-    assert table.column_names == list(DOMAIN)
-    assert table["a"].to_pylist() == records["a"].tolist()
-    assert table["b"].to_pylist() == [("x", None, "z")[code] for code in records["b"]]
-    assert set(table["d"].to_pylist()) <= {"[0, 0.5)", "[0.5, 2)"}
-    assert seen == [("writing records", done, 1000) for done in (300, 600, 900, 1000)]
-
-
-def test_a_failed_write_leaves_nothing(model: Model, tmp_path: Path) -> None:
-    """Whatever stops it, also the user."""
-
-    def stop(_what: str, _done: int, _all: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        model.write_parquet(tmp_path / "records.parquet", 100, watch=stop)
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(InvalidInput, match="`chunk_size` must be at least 1"):
-        model.write_parquet(tmp_path / "records.parquet", 100, chunk_size=0)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from juncture._util.html import Child, Markup, join, tag
+from juncture._util.sparkline import bar_heights
+from juncture._util.text import count_noun
 
 Values = NDArray[np.float64]
 
@@ -33,8 +35,14 @@ class Line(NamedTuple):
     masses: Values
 
 
-def table_html(attributes: Sequence[str], values: Values) -> str:
-    """A factor: a number, a column, or rows and columns; the first of them where there are many."""
+def table_html(
+    attributes: Sequence[str], values: Values, labels: Sequence[Sequence[object]] | None = None
+) -> str:
+    """A factor: a number, a column, or rows and columns; the first of them where there are many.
+
+    `labels` are what the codes of each attribute are called, where that is known.
+    """
+    names = labels or [range(size) for size in values.shape]
     sizes = " × ".join(
         f"{name} ({size})" for name, size in zip(attributes, values.shape, strict=True)
     )
@@ -45,19 +53,22 @@ def table_html(attributes: Sequence[str], values: Values) -> str:
         heads, rows = ["value"], values[:_MAX_ROWS, None]
     else:
         flat = values.reshape(-1, values.shape[-1])[:_MAX_ROWS, :_MAX_COLUMNS]
-        heads, rows = [str(code) for code in range(flat.shape[1])], flat
+        heads, rows = [_format_value(name) for name in names[-1][: flat.shape[1]]], flat
         if values.shape[-1] > _MAX_COLUMNS:
             heads.append("…")
-    return _box(title, _grid(attributes, values.shape, heads, rows), _rest_note(values))
+    return _box(title, _grid(attributes, names, heads, rows), _rest_note(values))
 
 
 def _grid(
-    attributes: Sequence[str], shape: Sequence[int], heads: Sequence[str], rows: Values
+    attributes: Sequence[str],
+    labels: Sequence[Sequence[object]],
+    heads: Sequence[str],
+    rows: Values,
 ) -> Markup:
     """The rows by their codes; the last attribute goes across where there are several."""
-    down = attributes[:-1] if len(shape) > 1 else attributes
-    sizes = shape[: len(down)]
-    last = f"{down[-1]} ↓ {attributes[-1]} →" if len(shape) > 1 else down[-1]
+    down = attributes[:-1] if len(attributes) > 1 else attributes
+    sizes = [len(names) for names in labels[: len(down)]]
+    last = f"{down[-1]} ↓ {attributes[-1]} →" if len(attributes) > 1 else down[-1]
     top = tag(
         "tr",
         [tag("th", name, style=f"{_NAME};{_LINE}") for name in (*down[:-1], last)],
@@ -66,9 +77,10 @@ def _grid(
     lines, texts, wide = [], format_numbers(rows), rows.shape[1]
     for index in range(len(rows)):
         codes = np.unravel_index(index, sizes)
+        words = [_format_value(names[int(c)]) for names, c in zip(labels, codes, strict=False)]
         row = texts[index * wide : (index + 1) * wide]
         cells = [tag("td", value, style=_CELL) for value in row]
-        lines.append(tag("tr", [tag("td", str(c), style=_NAME) for c in codes], cells))
+        lines.append(tag("tr", [tag("td", word, style=_NAME) for word in words], cells))
     return tag("table", tag("thead", top), tag("tbody", lines), style=_TABLE)
 
 
@@ -113,22 +125,18 @@ def model_html(title: str, lines: Sequence[Line], n_attributes: int) -> str:
     top = tag("tr", [tag("th", head, style=f"{style};{_LINE}") for head, style in heads])
     table = tag("table", tag("thead", top), tag("tbody", rows), style=_TABLE)
     left = n_attributes - len(rows)
-    noun = "attribute" if left == 1 else "attributes"
-    return _box(title, table, f"… and {left} {noun} more" if left else None)
+    return _box(title, table, f"… and {count_noun(left, 'attribute')} more" if left else None)
 
 
 def max_lines() -> int:
-    """How many attributes of a model are shown."""
+    """How many attributes of a model, or columns of a table, are shown."""
     return _MAX_LINES
 
 
 def _sparkline(line: Line) -> Markup:
     """A distribution as a small drawing."""
-    count = min(len(line.masses), _MAX_BARS)
-    starts = np.arange(count) * len(line.masses) // count
-    sums = np.add.reduceat(line.masses, starts)
-    heights = 18.0 * sums / (float(sums.max()) or 1.0)
-    wide = 144.0 / count
+    heights = 18.0 * bar_heights(line.masses, _MAX_BARS)
+    wide = 144.0 / len(heights)
     bars = [
         tag("rect", x=index * wide, y=18.0 - high, width=wide * 0.85, height=high)
         for index, high in enumerate(heights)
@@ -144,6 +152,31 @@ def _sparkline(line: Line) -> Markup:
         fill="currentColor",
         style="opacity:.75;vertical-align:middle",
     )
+
+
+def rows_html(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], n_rows: int
+) -> str:
+    """A table of values: its first columns, and its first rows of so many in all."""
+    heads = columns[:_MAX_LINES]
+    top = tag("tr", [tag("th", name, style=f"{_CELL};{_LINE}") for name in heads])
+    lines = [
+        tag("tr", [tag("td", _format_value(value), style=_CELL) for value in row[: len(heads)]])
+        for row in rows[:_MAX_LINES]
+    ]
+    table = tag("table", tag("thead", top), tag("tbody", lines), style=_TABLE)
+    beyond = {"column": len(columns) - len(heads), "row": n_rows - len(lines)}
+    left = " and ".join(count_noun(n, noun) for noun, n in beyond.items() if n)
+    return _box(title, table, f"… {left} more" if left else None)
+
+
+def _format_value(value: object) -> str:
+    """A value as people write it; fractions short, and a missing one as SQL has it."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
 def list_html(title: str, points: Sequence[tuple[str, str]]) -> str:

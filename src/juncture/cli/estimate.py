@@ -124,9 +124,7 @@ def _make_options(
 def _print_summary(
     out: Path, measurements: list[Measurement], fit: Estimate, *, as_json: bool
 ) -> None:
-    from juncture.fit.misfit import find_misfits
-
-    poor_fits = find_misfits(fit.model, measurements)
+    poor_fits = fit.misfits
     if as_json:
         say_json(
             {

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from juncture._util.sql import quote_name
+from juncture._util.text import choose_name
 from juncture.cli.console import Format, UsageError, require_file, say_rows
 from juncture.cli.options import Json, ReleaseFile, parse_names
-
-if TYPE_CHECKING:
-    from juncture.model.model import Model
-    from juncture.tables.domain import Clique
 
 
 def query(
@@ -60,25 +58,15 @@ def query(
     chosen = Format.JSON if as_json else output_format
     statement = _build_sql(sql, marginal, where or [], mean)
     require_file(release, "RELEASE")
-    model = load(release).model
-    names = parse_names(marginal or "")
-    if names and not where and mean is None:  # perhaps known as it stands: no tree to walk
-        say_rows((*names, "count"), _list_cells(model, names), chosen)
+    loaded, names = load(release), parse_names(marginal or "")
+    if names and not where and mean is None:
+        # Unlike SQL, with the cells that have no records: `juncture estimate` wants all of them.
+        table = loaded.project(names).to_arrow()
+        rows = list(zip(*table.to_pydict().values(), strict=True))
+        say_rows(table.column_names, rows, chosen)
         return
-    answer = model.sql(statement)
+    answer = loaded.sql(statement)
     say_rows(answer.columns, answer.rows, chosen)
-
-
-def _list_cells(model: Model, names: Clique) -> list[tuple[object, ...]]:
-    """Every cell of a marginal in words, with its count."""
-    from itertools import product
-
-    from juncture.tables.codebook import Codebook
-
-    counts = model.project(names)
-    book = model.codebook or Codebook.plain(model.domain)
-    cells = product(*(book[name].labels for name in names))
-    return [(*cell, n) for cell, n in zip(cells, counts.values.ravel().tolist(), strict=True)]
 
 
 def _build_sql(sql: str | None, marginal: str | None, where: list[str], mean: str | None) -> str:
@@ -91,14 +79,12 @@ def _build_sql(sql: str | None, marginal: str | None, where: list[str], mean: st
         )
     if sql is not None:
         return sql
-    groups = [_quote(name) for name in parse_names(marginal or "")]
-    means = [] if mean is None else [f"AVG({_quote(mean)}) AS {_quote(f'mean {mean}')}"]
-    select = ", ".join([*groups, "COUNT(*) AS count", *means])
+    names = parse_names(marginal or "")
+    groups = [quote_name(name) for name in names]
+    means = [] if mean is None else [f"AVG({quote_name(mean)}) AS {quote_name(f'mean {mean}')}"]
+    count = f"COUNT(*) AS {quote_name(choose_name('count', names))}"
+    select = ", ".join([*groups, count, *means])
     conditions = " AND ".join(f"({condition})" for condition in where)
     text = f"SELECT {select} FROM release"
     text += f" WHERE {conditions}" if conditions else ""
     return text + (f" GROUP BY {', '.join(groups)}" if groups else "")
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -33,15 +33,17 @@ def sample(
     matched: Annotated[
         bool,
         typer.Option(
-            "--matched",
-            help="Records whose counts match the model's up to rounding, not independent draws.",
+            "--matched/--independent",
+            help="Counts that match the model's up to rounding, or independent draws.",
         ),
-    ] = False,
+    ] = True,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write synthetic records. Costs no privacy: they are drawn from the release alone.
 
+    What is counted in the file is what the release answers, up to rounding. Independent draws
+    differ from it by chance, as a simulation needs it; they take constant memory, however many.
     Where the release has a schema, columns hold values as the table itself would: numbers and
     dates are drawn inside their bins.
 
@@ -49,16 +51,18 @@ def sample(
     Examples:
       juncture sample people.jct --records 10000 --out people.csv
       juncture sample people.jct --out people.parquet --seed 1
+      juncture sample people.jct --independent --records 100000000 --out many.parquet
     """
-    from juncture.publish.records import refuse_unknown_format, write_records
+    from juncture.publish.records import FileFormat, Method
     from juncture.publish.release import load
 
     refuse_existing(out, force=force, read=[release])
-    refuse_unknown_format(out)
+    FileFormat.of(out)  # refuses others before anything is read
     require_file(release, "RELEASE")
     loaded = load(release)
+    method = Method.SYNTHESIZE if matched else Method.SAMPLE
     with show_progress() as watch:
-        n = write_records(loaded, out, records, rng=seed, matched=matched, watch=watch)
+        n = loaded.write_records(out, records, rng=seed, method=method, watch=watch)
     if as_json:
         say_json({"file": str(out), "records": n, "columns": list(loaded.model.domain)})
     else:

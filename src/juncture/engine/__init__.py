@@ -1,10 +1,10 @@
 """Marginal inference: from cliques to a plan, from a plan to marginals."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from juncture._util.lazy import export as _export
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from juncture.engine.oracle import Oracle as Oracle
     from juncture.engine.oracle import OracleFactory as OracleFactory
     from juncture.engine.plan import Plan as Plan

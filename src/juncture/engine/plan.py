@@ -8,6 +8,7 @@ from functools import cached_property
 
 from juncture._util.memory import free_memory_bytes
 from juncture._util.notebook import plan_html
+from juncture._util.text import count_noun
 from juncture.engine.contraction import Contraction, Step
 from juncture.engine.elimination import Bucket, closed_graph, eliminate
 from juncture.engine.growth import IncrementalElimination
@@ -142,6 +143,13 @@ class Plan:
 
     def __str__(self) -> str:
         return describe(self)
+
+    def __repr__(self) -> str:
+        cliques, nodes = (count_noun(len(x), "clique") for x in (self.cliques, self.nodes))
+        return (
+            f"Plan({count_noun(len(self.domain), 'attribute')}, {cliques}; a tree of {nodes} with "
+            f"{format_count(self.cells)} cells, {format_bytes(self.size_bytes)})"
+        )
 
     def _repr_html_(self) -> str:
         return plan_html(describe(self))

@@ -6,10 +6,12 @@ import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from juncture._util.notebook import list_html
 from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.oracle import OracleFactory, build_plan, make_oracle
 from juncture.engine.plan import Plan
@@ -17,6 +19,7 @@ from juncture.engine.plan_text import abbreviate
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
 from juncture.fit.loss import CustomLoss, FitLoss, Kind, LossFunction
+from juncture.fit.misfit import Misfit, find_misfits
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.problem import CallCounter, Candidate, Problem, Solver
 from juncture.fit.solvers.proximal import Proximal
@@ -42,11 +45,36 @@ class Estimate:
     summary: FitSummary
     trace: tuple[tuple[int, float], ...]
     """Oracle calls and the least loss so far, for each point that the solver showed."""
+    measurements: tuple[Measurement, ...] = ()
+    """What the model was fitted to."""
 
     @property
     def status(self) -> Status:
         """Why the fit ended."""
         return self.summary.status
+
+    @cached_property
+    def misfits(self) -> list[Misfit]:
+        """The measurements that contradict their own noise: see `find_misfits`.
+
+        Where all is well there are none. Otherwise the stated noise is too small, the answers
+        belong to another clique or order, or the total is wrong.
+        """
+        return find_misfits(self.model, self.measurements)
+
+    def __repr__(self) -> str:
+        return f"Estimate({self.model!r}, {self.summary!r})"
+
+    def _repr_html_(self) -> str:
+        figures = self.summary
+        facts = [
+            ("ended", self.status.headline),
+            ("loss", f"{figures.loss:,.6g}"),
+            ("steps", f"{figures.oracle_calls:,} in {figures.seconds:.2f} s"),
+        ]
+        if math.isfinite(figures.gap):
+            facts.insert(2, ("above the optimum by at most", f"{figures.gap:,.4g}"))
+        return list_html("Estimate", facts) + self.model._repr_html_()
 
 
 def estimate(  # noqa: PLR0913
@@ -104,7 +132,8 @@ def estimate(  # noqa: PLR0913
         engine.layout, constraints
     )
     chosen = solver or (Accelerated() if fit.is_smooth else Sequential(Smoothed(), Proximal()))
-    return _Fit(problem, chosen, tolerance, oracle).run(potentials)
+    loop = _Fit(problem, chosen, tolerance, oracle, tuple(measured))
+    return loop.run(potentials)
 
 
 def _check_limits(max_steps: int, tolerance: float) -> None:
@@ -159,10 +188,15 @@ class _Fit:
     """The loop: takes points from the solver until there is a reason to stop."""
 
     def __init__(
-        self, problem: Problem, solver: Solver, tolerance: float, oracle: OracleFactory
+        self,
+        problem: Problem,
+        solver: Solver,
+        tolerance: float,
+        oracle: OracleFactory,
+        measurements: tuple[Measurement, ...],
     ) -> None:
         self.problem, self.solver, self.tolerance = problem, solver, tolerance
-        self.oracle = oracle
+        self.oracle, self.measurements = oracle, measurements
         self.bound, self.n_stalled, self.last = -math.inf, 0, math.inf
         self.trace: list[tuple[int, float]] = []
         self.start_time = time.perf_counter()
@@ -217,7 +251,12 @@ class _Fit:
             oracle_calls=self.problem.calls,
             seconds=time.perf_counter() - self.start_time,
         )
-        return Estimate(model=model, summary=summary, trace=tuple(self.trace))
+        return Estimate(
+            model=model,
+            summary=summary,
+            trace=tuple(self.trace),
+            measurements=self.measurements,
+        )
 
 
 def _check_status(returned: object) -> Status:

@@ -1,10 +1,10 @@
 """Ways to decide what to measure under a budget."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from juncture._util.lazy import export as _export
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from juncture.mechanisms.dual_query import DualQuery as DualQuery
     from juncture.mechanisms.hdmm import HDMM as HDMM
     from juncture.mechanisms.mechanism import Findings as Findings

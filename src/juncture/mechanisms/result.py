@@ -63,4 +63,4 @@ class RunResult:
     def __repr__(self) -> str:
         made = "a model" if self.model is not None else "tables"
         n = len(self.measurements)
-        return f"<RunResult of {self.mechanism}: {made} from {n} measurements, {self.guarantee}>"
+        return f"RunResult({self.mechanism}: {made} from {n} measurements, {self.guarantee})"

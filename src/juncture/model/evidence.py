@@ -9,20 +9,16 @@ import numpy as np
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.tables.codebook import Codebook, values_in
-from juncture.tables.domain import Domain
 from juncture.tables.layout import Layout, Vector
 
 Evidence = Mapping[str, object]
 
 
-def allowed_codes(
-    domain: Domain, codebook: Codebook | None, evidence: Evidence
-) -> dict[str, list[int]]:
+def allowed_codes(codebook: Codebook, evidence: Evidence) -> dict[str, list[int]]:
     """The codes that evidence leaves possible for each of its attributes."""
-    book = codebook or Codebook.plain(domain)
     allowed: dict[str, list[int]] = {}
-    for name in domain.project(evidence):
-        coding, codes = book[name], set[int]()
+    for name in codebook.domain.project(evidence):
+        coding, codes = codebook[name], set[int]()
         for value in values_in(evidence[name], coding):
             codes.update(map(int, np.flatnonzero(coding.match(value))))
         if not codes:

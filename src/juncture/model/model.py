@@ -6,15 +6,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from juncture._util.notebook import Line, max_lines, model_html
 from juncture._util.randomness import Random
-from juncture._util.watch import Watch, ignore_progress
+from juncture._util.text import count_noun
 from juncture.engine.oracle import OracleFactory, build_plan, make_oracle
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
@@ -23,17 +22,18 @@ from juncture.model import information
 from juncture.model.calibration import Calibration
 from juncture.model.evidence import Evidence, allowed_codes, apply_evidence
 from juncture.model.pair_query import PairQuery
-from juncture.model.sampling import Records, Sampler, check_count, draw_key
+from juncture.model.sampling import Sampler, check_count, draw_key
 from juncture.model.tree_query import Table, TreeQuery
 from juncture.tables.codebook import Codebook
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.queries.blocks import Block, Identity, WeightedSum
-from juncture.tables.queries.products import Kron, Query, Scaled, Stack
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
+from juncture.tables.records import Codes, Records
 
 if TYPE_CHECKING:
-    from juncture.model.sql.select import SqlAnswer
+    from juncture.model.sql.answer import SqlAnswer
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +48,13 @@ class Model:
     marginals: Vector
     log_partition: float
     total: float
-    codebook: Codebook | None = None
-    """What the codes stand for, where that is known."""
+    codebook: Codebook = field(default_factory=Codebook)
+    """What the codes stand for; themselves, where nothing else is known."""
     oracle: OracleFactory = field(default=Propagation, repr=False)
     """What computes marginals, for this model and for all that are made from it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "codebook", self.codebook.bind(self.plan.domain))
 
     @classmethod
     def of_potentials(
@@ -90,6 +93,11 @@ class Model:
         """The model as a tree of probability tables, made when first needed."""
         return Calibration(self.plan, self.potentials, self.marginals, self.total, self.oracle)
 
+    def __repr__(self) -> str:
+        attributes = count_noun(len(self.domain), "attribute")
+        cliques = count_noun(len(self.cliques), "clique")
+        return f"Model({self.total:,.0f} records over {attributes}, {cliques})"
+
     def _repr_html_(self) -> str:
         shown = self.domain.attributes[: max_lines()]
         lines = [Line(n, self.domain[n], self.one_way(n)) for n in shown]
@@ -98,11 +106,11 @@ class Model:
 
     def with_codebook(self, codebook: Codebook) -> Model:
         """The same model, knowing what its codes stand for."""
-        return replace(self, codebook=codebook.bind(self.domain))
+        return replace(self, codebook=codebook)
 
     def project(self, attributes: Iterable[str]) -> Factor:
         """The marginal on any attributes, in the order asked."""
-        return self._project(self.domain.project(attributes), None)
+        return self._name(self._project(self.domain.project(attributes), None))
 
     def one_way(self, attribute: str) -> Vector:
         """The expected number of records with each value of one attribute, at little cost."""
@@ -116,20 +124,32 @@ class Model:
         for subdomain in [self.domain.project(clique) for clique in cliques]:
             pair = pairs.answer(*subdomain) if len(subdomain) == 2 else None
             if pair is None:
-                yield self._project(subdomain, messages)
+                yield self._name(self._project(subdomain, messages))
             else:
-                yield Factor(subdomain, self.total * pair)
+                yield self._name(Factor(subdomain, self.total * pair))
+
+    def _name(self, factor: Factor) -> Factor:
+        return factor if self.codebook.is_plain else factor.with_codebook(self.codebook)
 
     def _project(
         self, subdomain: Domain, messages: dict[tuple[int, frozenset[str]], Table] | None
     ) -> Factor:
-        names = set(subdomain)
-        fitting = [clique for clique in self.cliques if names.issubset(clique)]
-        if fitting:
-            smallest = min(fitting, key=self.domain.size_of)
-            return self.layout.factor(self.marginals, smallest).project(subdomain)
+        known = self._known_marginal(subdomain)
+        if known is not None:
+            return known
         query = TreeQuery(self.calibration, dict.fromkeys(subdomain, Identity()), messages)
         return Factor(subdomain, self.total * query.answer())
+
+    def _known_marginal(self, subdomain: Domain) -> Factor | None:
+        """The marginal on attributes that one clique holds: there is no tree to walk."""
+        if not subdomain:
+            return Factor(subdomain, self.total)
+        names = set(subdomain)
+        holding = [clique for clique in self.cliques if names.issubset(clique)]
+        if not holding:
+            return None
+        smallest = min(holding, key=self.domain.size_of)
+        return self.layout.factor(self.marginals, smallest).project(subdomain)
 
     def answer(self, query: Query) -> Vector:
         """The answers of a factored query, over any attributes.
@@ -141,8 +161,7 @@ class Model:
         """
         match query:
             case Kron():
-                blocks = {name: query.blocks[name] for name in self.domain.project(query.blocks)}
-                return self.total * TreeQuery(self.calibration, blocks).answer()
+                return self._answer_product(query)
             case Scaled():
                 return query.weight * self.answer(query.query)
             case Stack():
@@ -153,13 +172,22 @@ class Model:
                     "Wrap it as Kron({'attribute': block})."
                 )
 
+    def _answer_product(self, query: Kron) -> Vector:
+        subdomain = self.domain.project(query.blocks)
+        blocks = {name: query.blocks[name] for name in subdomain}
+        shape = [block.n_rows(subdomain[name]) for name, block in blocks.items()]
+        known = self._known_marginal(subdomain) if math.prod(shape) <= subdomain.size else None
+        if known is not None:
+            return bind(query, subdomain).apply(known.values).reshape(shape)
+        return self.total * TreeQuery(self.calibration, blocks).answer()
+
     def conditional_mean(
         self, attribute: str, given: Iterable[str], values: Sequence[float] | None = None
     ) -> Vector:
         """The mean of a number within each group: an axis for each attribute of `given`.
 
         `values` are the numbers that the attribute's codes stand for; by default those of the
-        codebook, or the codes themselves. Groups without mass have no mean: not-a-number.
+        codebook. Groups without mass have no mean: not-a-number.
         """
         groups = self.domain.project(given)
         if attribute in groups:
@@ -167,16 +195,12 @@ class Model:
                 f"`given` must not hold the attribute itself; got {attribute!r} in both. "
                 "Its mean given itself is its value."
             )
-        numbers = self._numbers(attribute) if values is None else values
+        numbers = self.codebook.numbers(attribute) if values is None else values
         blocks: dict[str, Block] = dict.fromkeys(groups, Identity())
         sums = self.answer(Kron({**blocks, attribute: WeightedSum(tuple(numbers))}))[..., 0]
         mass = self.project(groups).values
         empty = np.full(groups.shape, math.nan)
         return np.asarray(np.divide(sums, mass, out=empty, where=mass > 0))
-
-    def _numbers(self, attribute: str) -> Vector:
-        size = self.domain[attribute]
-        return np.arange(float(size)) if self.codebook is None else self.codebook.numbers(attribute)
 
     def condition(self, evidence: Evidence) -> Model:
         """The model of the records that agree with the evidence.
@@ -184,7 +208,7 @@ class Model:
         For each attribute a value, or several: codes, or what the codebook calls them. The total
         becomes the expected number of such records.
         """
-        codes = allowed_codes(self.domain, self.codebook, evidence)
+        codes = allowed_codes(self.codebook, evidence)
         new = [(name,) for name in codes if name in self.plan.free_attributes]
         grown = [*self.cliques, *new]
         plan = build_plan(self.oracle, self.domain, grown) if new else self.plan
@@ -233,7 +257,8 @@ class Model:
         given these, and `n` is their length.
         """
         sampler, count, columns = self._make_sampler(n, given)
-        return self._records(sampler.sample(count, draw_key(rng), columns))
+        key = draw_key(rng)
+        return self._records(sampler.sample(count, key, columns), key)
 
     def synthesize(
         self,
@@ -248,38 +273,14 @@ class Model:
         those, see `sample`.
         """
         sampler, count, columns = self._make_sampler(n, given)
-        return self._records(sampler.synthesize(count, draw_key(rng), columns))
-
-    def write_parquet(
-        self,
-        path: str | Path,
-        n: int | None = None,
-        *,
-        rng: Random = None,
-        chunk_size: int = 250_000,
-        watch: Watch = ignore_progress,
-    ) -> Path:
-        """Write independent synthetic records to a Parquet file, any number in constant memory.
-
-        They are those that `sample` draws, in what the codebook calls them. After each chunk,
-        `watch` is called with what is being done, the records written so far, and their number.
-        """
-        from juncture.model.record_file import write_parquet  # noqa: PLC0415  (slow to import)
-
-        count, target = check_count(round(self.total) if n is None else n), Path(path)
-        if check_count(chunk_size) == 0:
-            raise InvalidInput("`chunk_size` must be at least 1; got 0.")
-        write_parquet(
-            target, self._free_sampler, self.codebook, count, draw_key(rng), chunk_size,
-            watch,
-        )  # fmt: skip
-        return target
+        key = draw_key(rng)
+        return self._records(sampler.synthesize(count, key, columns), key)
 
     def _make_sampler(
         self, n: int | None, given: Mapping[str, ArrayLike] | None
-    ) -> tuple[Sampler, int, Records]:
+    ) -> tuple[Sampler, int, dict[str, Codes]]:
         if not given:
-            return self._free_sampler, check_count(round(self.total) if n is None else n), {}
+            return self.sampler, check_count(round(self.total) if n is None else n), {}
         codes = information.check_columns(self.domain, given, self.domain.project(given))
         count = len(next(iter(codes.values())))
         if n is not None and n != count:
@@ -291,21 +292,35 @@ class Model:
         return Sampler(tree, tuple(codes)), count, columns
 
     @cached_property
-    def _free_sampler(self) -> Sampler:
+    def sampler(self) -> Sampler:
+        """What draws the model's records, made when first needed."""
         return Sampler(self.calibration)
 
-    def _records(self, codes: NDArray[np.int32]) -> Records:
-        return dict(zip(self.domain, codes, strict=True))
+    def _records(self, codes: Codes, key: int) -> Records:
+        columns = dict(zip(self.domain, codes, strict=True))
+        return Records(columns, codebook=self.codebook, seed=key)
 
-    def sql(self, query: str) -> SqlAnswer:
+    def sql(self, query: str, *, max_groups: int | None = None) -> SqlAnswer:
         """The answer to a SELECT with counts, sums and averages, over one table of any name.
 
-        Columns are the attributes; values are what the codebook calls them, or the codes.
+        Columns are the attributes; values are what the codebook calls them, or the codes. A query
+        that would make more than `max_groups` groups is refused before anything is computed.
         """
-        from juncture.model.sql import select as sql  # noqa: PLC0415  (the parser is slow to import)
+        from juncture.model.sql import select  # noqa: PLC0415  (the parser is slow to import)
 
-        book = self.codebook or Codebook.plain(self.domain)
-        return sql.run(query, self.domain, book, self.total, self.answer)
+        source = select.Source(self.codebook, self.total, self.answer)
+        return select.run(query, source, max_groups)
+
+    def sql_counts(self, query: str, *, max_groups: int | None = None) -> Vector:
+        """The number of records in every group of a SELECT, an axis for each grouped attribute.
+
+        All groups are there, in the order of the codes, also those that `sql` leaves out because
+        they have no records; what is selected does not matter.
+        """
+        from juncture.model.sql import select  # noqa: PLC0415
+
+        source = select.Source(self.codebook, self.total, self.answer)
+        return select.count_groups(query, source, max_groups)
 
     def most_probable(self) -> dict[str, int]:
         """The record with the largest probability; ties go to low codes."""

@@ -27,20 +27,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from juncture._util.memory import free_memory_bytes
 from juncture._util.randomness import Random
 from juncture._util.threads import run_parallel, split_range
 from juncture.engine.compiled.loader import pointer, routine
-from juncture.errors import ImpossibleModel, InvalidInput
+from juncture.engine.plan_text import format_bytes
+from juncture.errors import ImpossibleModel, InvalidInput, ModelTooLarge
 from juncture.model.calibration import Calibration, Visit
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Vector
+from juncture.tables.records import Codes
 
-Codes = NDArray[np.int32]
-Records = dict[str, Codes]
 Integers = NDArray[np.int64]
 
 # Below this many draws, waking a second thread costs more than it saves.
 _WORTH_THREADS = 50_000
+# So many bytes are not worth asking the system about.
+_SURELY_FREE = 1 << 24
 
 
 class DrawStage(NamedTuple):
@@ -128,10 +131,22 @@ class Sampler:
 
     def _allocate(self, n: int, columns: Mapping[str, Codes]) -> Codes:
         """An array for the records that has the given columns."""
+        _check_memory(n, len(self.domain))
         codes = np.zeros((len(self.domain), n), dtype=np.int32)
         for name in self._given:
             codes[self.domain.positions[name]] = columns[name]
         return codes
+
+
+def _check_memory(n: int, n_attributes: int) -> None:
+    """Refuse more records than fit in memory, before any is made."""
+    needed = 4 * n * (n_attributes + 1)  # their codes, and one more number each while allotting
+    if needed > _SURELY_FREE and needed > (free := free_memory_bytes()):
+        raise ModelTooLarge(
+            f"`n` must be a number of records that fit in {format_bytes(free)} of memory; got "
+            f"{n:,}, which need {format_bytes(needed)}. Independent draws go to a file in constant "
+            'memory: release.write_records(path, n, method="sample").'
+        )
 
 
 def check_count(n: int) -> int:

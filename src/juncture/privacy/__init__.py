@@ -1,10 +1,10 @@
 """The arithmetic of privacy: what events cost, and what a release promises."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from juncture._util.lazy import export as _export
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from juncture.privacy.accounting import Cost as Cost
     from juncture.privacy.accounting import Neighbours as Neighbours
     from juncture.privacy.budget import Budget as Budget

@@ -1,12 +1,18 @@
-"""Synthetic records in the user's own values, to CSV or Parquet, a chunk at a time."""
+"""Synthetic records to CSV or Parquet, in a file or as a stream of bytes, a chunk at a time.
+
+The records are those that `Release.synthesize` or `Release.sample` gives for the same random
+numbers, in the user's words: neither the format nor the size of the chunks changes them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
@@ -14,12 +20,42 @@ from juncture._util.atomic_file import atomic_write
 from juncture._util.randomness import Random
 from juncture._util.watch import Watch, ignore_progress
 from juncture.errors import InvalidInput
-from juncture.model.sampling import Records, check_count
-from juncture.publish.release import Release
-from juncture.tables.codebook import Codebook, Value
+from juncture.model.sampling import check_count, draw_key
+from juncture.tables.arrow import RecordDecoder
+from juncture.tables.records import Codes
 
-_WRITERS = {".csv": csv.CSVWriter, ".parquet": parquet.ParquetWriter}
-_CHUNK = 100_000
+if TYPE_CHECKING:
+    from juncture.publish.release import Release
+
+# Records in a file come so many at a time, and each chunk is a row group of a Parquet file.
+_CHUNK = 250_000
+# Of a stream, someone waits for the first bytes.
+_STREAM_CHUNK = 20_000
+
+
+class Method(StrEnum):
+    """How synthetic records come out of a model."""
+
+    SYNTHESIZE = "synthesize"
+    """Counts match the model's up to rounding; all codes are in memory at a time."""
+    SAMPLE = "sample"
+    """Independent draws, in constant memory; counts differ from the model's by chance."""
+
+
+class FileFormat(StrEnum):
+    """How records are written."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
+    @classmethod
+    def of(cls, path: Path) -> FileFormat:
+        """The format that a file's name asks for."""
+        suffix = path.suffix.lower().removeprefix(".")
+        if suffix not in list(cls):
+            known = " or ".join(f".{each}" for each in cls)
+            raise InvalidInput(f"`path` must end in {known}; got {path}.")
+        return cls(suffix)
 
 
 def write_records(
@@ -28,81 +64,131 @@ def write_records(
     n: int | None = None,
     *,
     rng: Random = None,
-    matched: bool = False,
+    method: str = Method.SYNTHESIZE,
     watch: Watch = ignore_progress,
+    chunk_size: int = _CHUNK,
 ) -> int:
-    """Write synthetic records, as many as the model's total unless said; gives their number.
+    """Write synthetic records to a .csv or .parquet file, and return how many.
 
-    With a schema, values are what the table itself would hold: numbers and dates inside their bins.
-    Without one, they are what the codebook calls them, or codes. Independent draws; `matched`
-    records instead have counts that match the model's up to rounding.
+    - `path`: the file; it appears once it is whole, and not at all if something goes wrong.
+    - `n`: how many; the model's total, rounded, if not given.
+    - `rng`: a seed or a generator; the same seed gives the same records.
+    - `method`: "synthesize" for records whose counts match the model's up to rounding: what is
+      counted in the file is what the model answers. "sample" for independent draws, as a
+      simulation needs them; any number of these takes the same memory.
+    - `watch`: called with what is done, the records written so far, and all.
+
+    With a schema, values are what the table itself would hold: numbers and dates are drawn inside
+    their bins. Without one, they are what the codebook calls them, or codes.
     """
-    target = Path(path)
-    refuse_unknown_format(target)
+    target, chosen = Path(path), _parse_method(method)
+    file_format = FileFormat.of(target)
     count = check_count(round(release.model.total) if n is None else n)
-    random = np.random.default_rng(rng)
-    kinds = pa.schema(_arrow_types(release))
-    writer = _WRITERS[target.suffix.lower()]
-    with atomic_write(target) as file, writer(file, kinds) as out:
+    if check_count(chunk_size) == 0:
+        raise InvalidInput("`chunk_size` must be at least 1; got 0. It is a number of records.")
+    key = draw_key(rng)
+    decoder = _make_decoder(release, key, file_format)
+    chunks = _draw_chunks(release, count, key, chosen, chunk_size)
+    with atomic_write(target) as file, _open_writer(file_format, file, decoder.schema) as writer:
         done = 0
-        watch("writing records", 0, count)
-        for codes in _chunks(release, count, random, matched):
-            out.write_table(_to_table(release, codes, kinds, random))
-            done += len(next(iter(codes.values()), ()))
+        watch("writing records", done, count)
+        for codes in chunks:
+            writer.write_table(_decode(release, decoder, codes))
+            done += codes.shape[1]
             watch("writing records", done, count)
     return count
 
 
-def refuse_unknown_format(path: Path) -> None:
-    """A file must be of a kind that can be written."""
-    if path.suffix.lower() not in _WRITERS:
+def stream_records(
+    release: Release,
+    n: int,
+    *,
+    file_format: str = FileFormat.CSV,
+    rng: Random = None,
+    method: str = Method.SYNTHESIZE,
+) -> Iterator[bytes]:
+    """The bytes of the file that `write_records` writes, some at a time.
+
+    What cannot be given is refused by the call itself, before the first bytes.
+    """
+    key, kind = draw_key(rng), FileFormat(file_format)
+    decoder = _make_decoder(release, key, kind)
+    chunks = _draw_chunks(release, check_count(n), key, _parse_method(method), _STREAM_CHUNK)
+    return _stream((_decode(release, decoder, codes) for codes in chunks), kind, decoder.schema)
+
+
+def _stream(tables: Iterator[pa.Table], kind: FileFormat, schema: pa.Schema) -> Iterator[bytes]:
+    sink = _Sink()
+    writer = _open_writer(kind, pa.PythonFile(sink, mode="w"), schema)
+    for table in tables:
+        writer.write_table(table)
+        yield sink.take()
+    writer.close()
+    yield sink.take()
+
+
+def _parse_method(method: str) -> Method:
+    try:
+        return Method(method)
+    except ValueError:
         raise InvalidInput(
-            f"`path` must end in {' or '.join(_WRITERS)}; got {path}. Choose one of the two."
-        )
+            f"`method` must be one of {', '.join(Method)}; got {method!r}."
+        ) from None
 
 
-def _chunks(
-    release: Release, count: int, random: np.random.Generator, matched: bool
-) -> Iterator[Records]:
-    if matched:  # rounding looks at all records together
-        yield release.model.synthesize(count, rng=random)
-        return
-    for first in range(0, count, _CHUNK):
-        yield release.model.sample(min(_CHUNK, count - first), rng=random)
-
-
-def _to_table(
-    release: Release, codes: Records, kinds: pa.Schema, random: np.random.Generator
-) -> pa.Table:
-    columns: dict[str, Any] = (
-        _decode_labels(release, codes)
-        if release.schema is None
-        else dict(release.schema.decode(codes, random))
+def _make_decoder(release: Release, key: int, file_format: FileFormat) -> RecordDecoder:
+    return RecordDecoder(
+        release.model.domain,
+        release.model.codebook,
+        release.schema,
+        seed=key,
+        keep_dictionaries=file_format is FileFormat.PARQUET,
     )
-    arrays = [pa.array(columns[field.name], type=field.type) for field in kinds]
-    return pa.Table.from_arrays(arrays, schema=kinds)
 
 
-def _decode_labels(release: Release, codes: Records) -> dict[str, list[Any]]:
-    book = release.model.codebook or Codebook.plain(release.model.domain)
-    decoded = {}
-    for name, column in codes.items():
-        labels = book[name].labels
-        if _label_type(labels) == pa.string():
-            labels = tuple(None if label is None else str(label) for label in labels)
-        decoded[name] = [labels[code] for code in column]
-    return decoded
+def _open_writer(file_format: FileFormat, file: Any, schema: pa.Schema) -> Any:  # noqa: ANN401
+    if file_format is FileFormat.CSV:
+        return csv.CSVWriter(file, schema)
+    # Without Arrow's own schema, a reader sees plain texts, not how we wrote them fast.
+    return parquet.ParquetWriter(file, schema, store_schema=False)
 
 
-def _arrow_types(release: Release) -> list[tuple[str, pa.DataType]]:
-    if release.schema is not None:
-        return [(name, column.arrow_type) for name, column in release.schema.columns.items()]
-    book = release.model.codebook or Codebook.plain(release.model.domain)
-    return [(name, _label_type(book[name].labels)) for name in release.model.domain]
+def _draw_chunks(
+    release: Release, count: int, key: int, method: Method, chunk_size: int
+) -> Iterator[Codes]:
+    """The codes of some records at a time, a row for each attribute."""
+    sampler, starts = release.model.sampler, range(0, count, chunk_size)
+    if method is Method.SYNTHESIZE:  # rounding looks at all records together
+        codes = sampler.synthesize(count, key)
+        return (codes[:, first : first + chunk_size] for first in starts)
+    draw = partial(sampler.sample, key=key)
+    return (draw(min(chunk_size, count - first), first=first) for first in starts)
 
 
-def _label_type(labels: Sequence[Value]) -> pa.DataType:
-    """The type of what codes are called: text where they differ in kind."""
-    kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-    types = {type(label) for label in labels} - {type(None)}
-    return kinds.get(types.pop(), pa.string()) if len(types) == 1 else pa.string()
+def _decode(release: Release, decoder: RecordDecoder, codes: Codes) -> pa.Table:
+    return decoder.decode(dict(zip(release.model.domain, codes, strict=True)))
+
+
+class _Sink(io.RawIOBase):
+    """A file that is only written to, and emptied as it goes."""
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+        self._length = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:  # noqa: ANN401
+        chunk = bytes(data)
+        self._chunks.append(chunk)
+        self._length += len(chunk)
+        return len(chunk)
+
+    def tell(self) -> int:
+        return self._length
+
+    def take(self) -> bytes:
+        """What was written since the last time."""
+        chunks, self._chunks = self._chunks, []
+        return b"".join(chunks)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from juncture._util.notebook import list_html
+from juncture._util.randomness import Random
+from juncture._util.text import count_noun
+from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.oracle import Oracle, OracleFactory, build_plan, make_oracle
 from juncture.engine.propagation import Propagation
 from juncture.errors import (
@@ -29,10 +32,16 @@ from juncture.publish.archive import Document
 from juncture.publish.format_1 import upgrade
 from juncture.tables.codebook import Codebook, Coding, Meaning, Special
 from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.measurement import Measurement
+from juncture.tables.queries.products import Query
+from juncture.tables.records import Records
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import parse_schema, schema_toml
+
+if TYPE_CHECKING:
+    from juncture.model.sql.answer import SqlAnswer
 
 FORMAT, VERSION = "juncture release", 2
 _MALFORMED = (
@@ -76,16 +85,9 @@ class Release:
                 "`schema` must have the model's attributes and sizes; got others. Give the schema "
                 "that the measurements were taken under."
             )
-        if self.schema is not None and self.model.codebook is None:
+        if self.schema is not None and self.model.codebook.is_plain:
             named = self.model.with_codebook(self.schema.codebook)
             object.__setattr__(self, "model", named)
-
-    def __repr__(self) -> str:
-        model, n = self.model, len(self.measurements)
-        return (
-            f"<Release of {model.total:,.0f} records over {len(model.domain)} attributes, from {n} "
-            f"measurements: {self.guarantee or 'no guarantee stated'}>"
-        )
 
     def _repr_html_(self) -> str:
         facts = [
@@ -119,6 +121,54 @@ class Release:
         target = Path(path)
         archive.write(target, document, arrays)
         return target
+
+    # What can be asked of it: the model's own answers, records in the schema's words.
+
+    def __repr__(self) -> str:
+        parts = [repr(self.model), count_noun(len(self.measurements), "measurement")]
+        parts.append(str(self.guarantee or "no guarantee stated"))
+        return f"Release({', '.join([*parts, 'with a schema' if self.schema else 'no schema'])})"
+
+    def sql(self, query: str, *, max_groups: int | None = None) -> SqlAnswer:
+        """The answer to a SELECT with counts, sums and averages: see `Model.sql`."""
+        return self.model.sql(query, max_groups=max_groups)
+
+    def project(self, attributes: Iterable[str]) -> Factor:
+        """The marginal on any attributes: see `Model.project`."""
+        return self.model.project(attributes)
+
+    def answer(self, query: Query) -> Vector:
+        """The answers of a factored query: see `Model.answer`."""
+        return self.model.answer(query)
+
+    def sample(self, n: int | None = None, *, rng: Random = None) -> Records:
+        """Independent synthetic records; with a schema, they decode into the table's values."""
+        return self.model.sample(n, rng=rng).with_schema(self.schema)
+
+    def synthesize(self, n: int | None = None, *, rng: Random = None) -> Records:
+        """Synthetic records whose counts match the model's; they decode like those of `sample`."""
+        return self.model.synthesize(n, rng=rng).with_schema(self.schema)
+
+    def write_records(
+        self,
+        path: str | Path,
+        n: int | None = None,
+        *,
+        rng: Random = None,
+        method: str = "synthesize",
+        watch: Watch = ignore_progress,
+    ) -> int:
+        """Write synthetic records to a .csv or .parquet file, and return how many.
+
+        - `n`: how many; the model's total, rounded, if not given.
+        - `rng`: a seed or a generator; the same seed gives the same records.
+        - `method`: "synthesize" for records whose counts match the model's up to rounding;
+          "sample" for independent draws, any number of which takes the same memory.
+        - `watch`: called with what is done, the records written so far, and all.
+        """
+        from juncture.publish.records import write_records  # noqa: PLC0415  (slow to import)
+
+        return write_records(self, path, n, rng=rng, method=method, watch=watch)
 
 
 def load(path: str | Path, oracle: OracleFactory = Propagation) -> Release:
@@ -187,7 +237,7 @@ def _read_model(
         raise ValueError(total, log_partition)
     plan = build_plan(oracle, domain, layout.cliques)
     codebook = document["codebook"]
-    book = None if codebook is None else _read_codebook(codebook).bind(domain)
+    book = Codebook() if codebook is None else _read_codebook(codebook)
     return Model(plan, potentials, marginals, log_partition, total, book, oracle)
 
 
@@ -226,8 +276,8 @@ def _read_measurement(text: Document, domain: Domain, arrays: list[Vector]) -> M
     return measurement
 
 
-def _write_codebook(codebook: Codebook | None) -> Document | None:
-    if codebook is None:
+def _write_codebook(codebook: Codebook) -> Document | None:
+    if codebook.is_plain:
         return None
     return {name: [_write_meaning(m) for m in c.meanings] for name, c in codebook.codings.items()}
 

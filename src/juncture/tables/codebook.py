@@ -11,12 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Domain
-from juncture.tables.layout import Vector
+
+if TYPE_CHECKING:
+    from juncture.tables.layout import Vector
 
 Value = str | int | float | bool | None
 
@@ -64,6 +68,9 @@ class Coding:
                     f"`meanings` must be values or pairs of a lower and a higher number; "
                     f"got {meaning!r}. Bound open intervals by the least and the largest number."
                 )
+
+    def __repr__(self) -> str:
+        return f"Coding({self.size:,} codes: {list_names(map(str, self.labels))})"
 
     @classmethod
     def of_bins(cls, edges: Sequence[float]) -> Coding:
@@ -174,11 +181,25 @@ def _abbreviate(labels: Sequence[Value], max_labels: int = 12) -> str:
 class Codebook:
     """The coding of some attributes; the codes of all others stand for themselves."""
 
-    codings: Mapping[str, Coding]
+    codings: Mapping[str, Coding] = field(default_factory=dict)
     domain: Domain = field(default_factory=Domain)
 
+    def __repr__(self) -> str:
+        if self.is_plain:
+            attributes = count_noun(len(self.domain), "attribute")
+            return f"Codebook(every code stands for itself; {attributes})"
+        sizes = (f"{name}: {coding.size:,}" for name, coding in self.codings.items())
+        return f"Codebook(the codes of {list_names(sizes)})"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is known: every code stands for itself."""
+        return not self.codings
+
     def bind(self, domain: Domain) -> Codebook:
-        """The codebook itself, if it fits the domain."""
+        """The codebook for a table with this domain; refuses a domain that it does not fit."""
+        if self.domain is domain:
+            return self
         for name, coding in self.codings.items():
             if coding.size != domain[name]:
                 raise InvalidInput(
@@ -205,7 +226,7 @@ class Codebook:
     @classmethod
     def plain(cls, domain: Domain) -> Codebook:
         """Every code stands for itself."""
-        return cls({}).bind(domain)
+        return cls({}, domain)
 
 
 @lru_cache(maxsize=256)

@@ -7,9 +7,12 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput, UnknownAttribute
 
 Clique = tuple[str, ...]
+# A domain whose code is longer is written in words.
+_MAX_REPR = 250
 
 
 class Domain(Mapping[str, int]):
@@ -61,7 +64,11 @@ class Domain(Mapping[str, int]):
         return hash(tuple(self._sizes.items()))
 
     def __repr__(self) -> str:
-        return f"Domain({self._sizes!r})"
+        whole = f"Domain({self._sizes!r})"
+        if len(whole) <= _MAX_REPR:
+            return whole
+        names = list_names(f"{name}: {size:,}" for name, size in self.items())
+        return f"Domain({count_noun(len(self), 'attribute')}: {names})"
 
     @cached_property
     def attributes(self) -> Clique:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from juncture._util.notebook import table_html
+from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Domain
+from juncture.tables.frames import to_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from juncture.tables.codebook import Codebook
 
 Values = NDArray[np.float64]
 
@@ -25,7 +33,8 @@ class Factor:
     Arithmetic matches axes by name: the result lies over the merged domain. Entries are
     finite or minus infinity (the logarithm of a structural zero); not-a-number and plus
     infinity are refused, also where arithmetic would produce them. The values are not copied:
-    an array handed in belongs to the factor from then on.
+    an array handed in belongs to the factor from then on. A factor from a model knows the model's
+    codebook, and so does whatever is computed from it.
 
     >>> domain = Domain({"age": 3, "sex": 2})
     >>> counts = Factor(domain, [[1, 2], [3, 4], [5, 6]])
@@ -37,11 +46,13 @@ class Factor:
 
     domain: Domain
     values: Values
+    codebook: Codebook | None
+    """What the codes stand for, where that is known."""
 
     # Makes NumPy's own scalars and arrays hand over to the reflected operators below.
     __array_ufunc__: ClassVar[None] = None
 
-    def __init__(self, domain: Domain, values: ArrayLike) -> None:
+    def __init__(self, domain: Domain, values: ArrayLike, codebook: Codebook | None = None) -> None:
         array = np.asarray(values, dtype=np.float64)
         if array.shape != domain.shape:
             raise InvalidInput(
@@ -55,13 +66,15 @@ class Factor:
             )
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "values", array)
+        object.__setattr__(self, "codebook", codebook)
 
     @classmethod
-    def of_finite(cls, domain: Domain, values: Values) -> Factor:
+    def of_finite(cls, domain: Domain, values: Values, codebook: Codebook | None = None) -> Factor:
         """A factor of an array that is known to fit and to be finite: no check is made."""
         factor = object.__new__(cls)
         object.__setattr__(factor, "domain", domain)
         object.__setattr__(factor, "values", values)
+        object.__setattr__(factor, "codebook", codebook)
         return factor
 
     @classmethod
@@ -99,17 +112,17 @@ class Factor:
         return self._combine(other, _flipped_divide)
 
     def __neg__(self) -> Factor:
-        return Factor(self.domain, -self.values)
+        return self._derive(self.domain, -self.values)
 
     def exp(self) -> Factor:
         """The exponential of every entry."""
         with np.errstate(over="ignore"):
-            return Factor(self.domain, np.exp(self.values))
+            return self._derive(self.domain, np.exp(self.values))
 
     def log(self) -> Factor:
         """The natural logarithm of every entry; zero becomes minus infinity."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return Factor(self.domain, np.log(self.values))
+            return self._derive(self.domain, np.log(self.values))
 
     def sum(self, attributes: Iterable[str] | None = None) -> Factor:
         """Sum out these attributes (all when none are given)."""
@@ -137,7 +150,7 @@ class Factor:
                 "Use project() to sum some of them out."
             )
         axes = [self.domain.positions[name] for name in target]
-        return Factor(target, self.values.transpose(axes))
+        return self._derive(target, self.values.transpose(axes))
 
     def expand(self, domain: Domain) -> Factor:
         """The table over a larger domain, constant along the new attributes (a view)."""
@@ -146,7 +159,7 @@ class Factor:
                 f"`domain` must hold all of {self.domain.attributes}; got {domain.attributes}. "
                 "Use project() to sum some of them out."
             )
-        return Factor(domain, np.broadcast_to(_align(self, domain), domain.shape))
+        return self._derive(domain, np.broadcast_to(_align(self, domain), domain.shape))
 
     def __float__(self) -> float:
         if self.domain:
@@ -156,12 +169,56 @@ class Factor:
             )
         return float(self.values)
 
+    def with_codebook(self, codebook: Codebook) -> Factor:
+        """The same table, knowing what its codes stand for."""
+        return Factor.of_finite(self.domain, self.values, codebook)
+
+    def to_arrow(self, codebook: Codebook | None = None) -> pa.Table:
+        """The table in long form: a row for each cell, a column for each attribute, and `count`.
+
+        Values are what the codebook calls them: the one given, or the factor's own; codes where
+        there is none. The last column has another name where an attribute is called `count`.
+
+        >>> Factor(Domain({"sex": 2}), [3, 4]).to_arrow().to_pylist()
+        [{'sex': 0, 'count': 3.0}, {'sex': 1, 'count': 4.0}]
+        """
+        from juncture.tables.arrow import long_table  # noqa: PLC0415  (slow to import)
+
+        book = self.codebook if codebook is None else codebook
+        self._labels(book)
+        return long_table(self.domain, self.values, book)
+
+    def to_pandas(self, codebook: Codebook | None = None) -> pd.DataFrame:
+        """The same as a pandas frame."""
+        return to_pandas(self.to_arrow(codebook))
+
     def __repr__(self) -> str:
-        axes = ", ".join(f"{name}: {size}" for name, size in self.domain.items())
-        return f"Factor({{{axes}}}, {np.array2string(self.values, threshold=20)})"
+        axes = list_names(f"{name}: {size:,}" for name, size in self.domain.items())
+        cells = count_noun(self.values.size, "cell")
+        return f"Factor({axes or 'no attributes'}; {cells}, sum {self.values.sum():.6g})"
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{np.array2string(self.values, threshold=20)}"
 
     def _repr_html_(self) -> str:
-        return table_html(self.domain.attributes, self.values)
+        return table_html(self.domain.attributes, self.values, self._labels(self.codebook))
+
+    def _labels(self, codebook: Codebook | None) -> list[Sequence[Any]]:
+        """What the codes of each attribute are called; refuses a codebook that does not fit."""
+        labels: list[Sequence[Any]] = []
+        for name, size in self.domain.items():
+            known = codebook is not None and name in codebook.codings
+            named = codebook[name].labels if codebook and known else range(size)
+            if len(named) != size:
+                raise InvalidInput(
+                    f"`codebook` must have {size} meanings for {name!r}; got {len(named)}. "
+                    "Give one for each code."
+                )
+            labels.append(named)
+        return labels
+
+    def _derive(self, domain: Domain, values: Values) -> Factor:
+        return Factor(domain, values, self.codebook)
 
     def _combine(self, other: Factor | float, operation: Callable[..., Values]) -> Factor:
         if not isinstance(other, Factor | Real):
@@ -174,12 +231,12 @@ class Factor:
         domain = self.domain.merge(right.domain)
         with np.errstate(all="ignore"):
             values = operation(_align(self, domain), _align(right, domain))
-        return Factor(domain, values)
+        return Factor(domain, values, self.codebook or right.codebook)
 
     def _reduce(self, attributes: Iterable[str] | None, operation: Callable[..., Values]) -> Factor:
         dropped = self.domain.canonical(self.domain if attributes is None else attributes)
         axes = tuple(self.domain.positions[name] for name in dropped)
-        return Factor(self.domain.without(dropped), operation(self.values, axis=axes))
+        return self._derive(self.domain.without(dropped), operation(self.values, axis=axes))
 
 
 def _flipped_subtract(left: Values, right: Values) -> Values:

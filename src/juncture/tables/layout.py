@@ -14,6 +14,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from juncture._util.text import count_noun
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
@@ -35,6 +36,9 @@ class Layout:
     def __init__(self, domain: Domain, cliques: Iterable[Iterable[str]]) -> None:
         self.domain = domain
         self.cliques: tuple[Clique, ...] = tuple(dict.fromkeys(map(domain.canonical, cliques)))
+
+    def __repr__(self) -> str:
+        return f"Layout({count_noun(len(self.cliques), 'clique')}, {count_noun(self.size, 'cell')})"
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:

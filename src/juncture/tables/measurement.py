@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Clique, Domain, names_of
 from juncture.tables.noise import Noise, noise_named
@@ -51,6 +52,13 @@ class Measurement:
         object.__setattr__(self, "stddev", _check_stddev(stddev, len(answers)))
         object.__setattr__(self, "query", Identity() if query is None else query)
         object.__setattr__(self, "noise", noise_named(noise))
+
+    def __repr__(self) -> str:
+        low, high = float(self.stddev.min()), float(self.stddev.max())
+        spread = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+        answers = count_noun(self.n_rows, "answer")
+        on = list_names(self.clique) or "the total"
+        return f"Measurement({answers} on {on}; {self.noise} noise of stddev {spread})"
 
     @property
     def n_rows(self) -> int:

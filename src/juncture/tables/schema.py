@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput, NotPublic
 from juncture.tables.codebook import Codebook
 from juncture.tables.columns import Column
@@ -44,6 +45,11 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.columns:
             raise InvalidInput("`columns` must not be empty; got none. Describe at least one.")
+
+    def __repr__(self) -> str:
+        kind = "" if self.is_public else "; a draft, not confirmed as public"
+        count = count_noun(len(self.columns), "column")
+        return f"Schema({count}: {list_names(self.columns)}{kind})"
 
     @cached_property
     def domain(self) -> Domain:

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from juncture._util.randomness import Random
+from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
@@ -47,6 +48,11 @@ class Workload:
     def __post_init__(self) -> None:
         for task in self.tasks:
             task.operator(self.domain)
+
+    def __repr__(self) -> str:
+        tasks, over = count_noun(len(self.tasks), "task"), count_noun(len(self.domain), "attribute")
+        first = list_names(f"({list_names(task.clique, 40)})" for task in self.tasks)
+        return f"Workload({tasks} over {over}: {first})"
 
     @classmethod
     def of_marginals(cls, domain: Domain, cliques: Iterable[Iterable[str]]) -> Workload:

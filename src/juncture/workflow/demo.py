@@ -31,7 +31,6 @@ from juncture.privacy.ledger import Ledger
 from juncture.private.curator import Curator
 from juncture.private.samples import adult_codes, adult_schema
 from juncture.private.sources.source import CodedTable
-from juncture.publish.records import write_records
 from juncture.publish.release import Release
 from juncture.publish.report.document import write_report
 from juncture.tables.schema_toml import schema_toml
@@ -198,7 +197,7 @@ class Demo:
 
     def synthesize(self, release: Release) -> int:
         """Write synthetic records whose counts match the model's; gives their number."""
-        return write_records(release, self.files.records, rng=0, matched=True)
+        return release.write_records(self.files.records, rng=0)
 
     def exact_rows(self, question: Question) -> list[tuple[Any, ...]]:
         """The true answer, from the rows themselves: for show only."""

@@ -1,10 +1,10 @@
 """Optimisation methods: how the model that fits best is found."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from juncture._util.lazy import export as _export
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from juncture.fit.solvers.accelerated import Accelerated as Accelerated
     from juncture.fit.solvers.dual_averaging import DualAveraging as DualAveraging
     from juncture.fit.solvers.early_stopping import EarlyStopping as EarlyStopping

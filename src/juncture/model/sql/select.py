@@ -1,9 +1,7 @@
 """SQL answered by a model: counts, sums and averages become factored queries.
 
 Every condition, every summed expression and every group is about one attribute, so an aggregate is
-a product of functions of single attributes, which is a `Kron`. An attribute whose codes stand for
-intervals is cut at the numbers that the query compares it with, so that a condition counts the
-right share of an interval, and a sum takes the middle of that share.
+a product of functions of single attributes, which is a `Kron`.
 """
 
 from __future__ import annotations
@@ -11,16 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cmp_to_key
-from itertools import pairwise, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 from sqlglot import exp
 
-from juncture.errors import InvalidInput
-from juncture.model.sql.scalar import Expr, Value, evaluate, evaluate_constant
+from juncture.errors import InvalidInput, ModelTooLarge
+from juncture.model.sql.answer import SqlAnswer
+from juncture.model.sql.attributes import (
+    Key,
+    Piece,
+    constant_lookup,
+    cut_codes,
+    group_block,
+    weighted_block,
+)
+from juncture.model.sql.groups import Groups
+from juncture.model.sql.scalar import Expr, evaluate, evaluate_constant
 from juncture.model.sql.syntax import (
     AGGREGATES,
     ALIAS,
@@ -33,57 +37,42 @@ from juncture.model.sql.syntax import (
     filters,
     parse,
     reject_aggregates,
+    strip_filter,
     title,
 )
-from juncture.tables.codebook import Codebook, Coding, Special, label_of
-from juncture.tables.domain import Domain
+from juncture.tables.codebook import Codebook, label_of
 from juncture.tables.layout import Vector
-from juncture.tables.queries.blocks import Block, Matrix
+from juncture.tables.queries.blocks import Block
 from juncture.tables.queries.products import Kron
 
 Ask = Callable[[Kron], Vector]
-Key = tuple[Any, ...]
-
-# Groups with a smaller share of all records than this do not appear.
-_MIN_SHARE = 1e-12
 
 
-@dataclass(frozen=True)
-class SqlAnswer:
-    """Named columns and rows of values; counts are expectations, so they need not be whole."""
+class Source(NamedTuple):
+    """What a query is asked of."""
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-
-    def __str__(self) -> str:
-        cells = [self.columns, *(tuple(map(_format_cell, row)) for row in self.rows)]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
-        lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join(lines)
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """A dictionary for each row."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+    codebook: Codebook
+    """Of all attributes, with their domain."""
+    total: float
+    """The number of records."""
+    ask: Ask
+    """Answers factored queries."""
 
 
-def _format_cell(value: object) -> str:
-    return "NULL" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def run(sql: str, domain: Domain, codebook: Codebook, total: float, ask: Ask) -> SqlAnswer:
-    """The answer to a SELECT; `ask` answers factored queries."""
+def run(sql: str, source: Source, max_groups: int | None = None) -> SqlAnswer:
+    """The answer to a SELECT; refused before anything is computed if it has too many groups."""
     with _limit_depth():
-        return _Select(parse(sql), domain, codebook, total, ask).answer()
+        return _Select(parse(sql), source, max_groups).answer()
 
 
-def count_groups(sql: str, domain: Domain, codebook: Codebook, total: float, ask: Ask) -> Vector:
+def count_groups(sql: str, source: Source, max_groups: int | None = None) -> Vector:
     """The number of records in every group of a SELECT, an axis for each grouped attribute.
 
     All groups are there, in the order of the codes, also those that `run` leaves out for having
     no records; no rows are made, so large tables come fast.
     """
     with _limit_depth():
-        select = _Select(parse(sql), domain, codebook, total, ask)
+        select = _Select(parse(sql), source, max_groups)
         return select.table(Aggregate((), select.conditions, is_count=True))
 
 
@@ -98,12 +87,12 @@ def _limit_depth() -> Iterator[None]:
         ) from None
 
 
-class Piece(NamedTuple):
-    """A part of a code: all of it, or a stretch of its interval."""
-
-    code: int
-    share: float
-    value: Any
+def _limit_groups(sizes: Iterable[int], max_groups: int | None) -> None:
+    if max_groups is not None and (n_groups := math.prod(sizes)) > max_groups:
+        raise ModelTooLarge(
+            f"`sql` must make at most {max_groups:,} groups; got {n_groups:,}. Group by fewer "
+            "columns, or by ranges of them."
+        )
 
 
 class Aggregate(NamedTuple):
@@ -118,11 +107,9 @@ class Aggregate(NamedTuple):
 class _Select:
     """One SELECT on its way to its answer."""
 
-    def __init__(
-        self, tree: exp.Select, domain: Domain, codebook: Codebook, total: float, ask: Ask
-    ) -> None:
-        self.domain, self.codebook, self.total, self.ask = domain, codebook, total, ask
-        self.tree = tree
+    def __init__(self, tree: exp.Select, source: Source, max_groups: int | None) -> None:
+        self.codebook, self.total, self.ask = source
+        self.domain, self.tree = self.codebook.domain, tree
         named = [e.alias.lower() for e in tree.expressions if isinstance(e, exp.Alias)]
         self._name_columns(set(named))
         self.aliases = {
@@ -140,7 +127,10 @@ class _Select:
                 "of its own: add COUNT(*) and GROUP BY, or draw synthetic ones with sample()."
             )
         self.grouped = self._group_by_attribute(self.groups, "GROUP BY")
+        _limit_groups(self._plain_sizes(), max_groups)  # before an attribute is taken to pieces
         self._pieces = self._cut_attributes()
+        self._keys: dict[str, list[Key]] = {}
+        _limit_groups((len(self.groups_of(name)) for name in self.grouped), max_groups)
         self._tables: dict[Aggregate, Vector] = {}
         # By a node's identity; the node is kept too, so that no other gets its identity.
         self._tables_by_node: dict[int, tuple[Expr, Vector, Vector | None]] = {}
@@ -148,25 +138,18 @@ class _Select:
     def answer(self) -> SqlAnswer:
         """All rows: grouped, filtered, ordered and cut."""
         having, order = self.tree.args.get("having"), clause_expressions(self.tree, "order")
-        condition = None if having is None else self.mark_groups(having.this)
         ordered = [self.mark_groups(self._resolve(each.this)) for each in order]
         outputs = [self.mark_groups(output) for output in self.outputs]
-        rows: list[tuple[tuple[Any, ...], list[Any]]] = []
-        for group in self._all_groups():
-            if condition is None or group.value(condition):
-                keys = [group.value(each) for each in ordered]
-                values = (group.value(output) for output in outputs)
-                rows.append((tuple(map(label_of, values)), keys))
-
-        def precedence(left: tuple[Any, list[Any]], right: tuple[Any, list[Any]]) -> int:
-            return _compare_rows(left[1], right[1], order)
-
-        rows.sort(key=cmp_to_key(precedence))
+        groups = Groups.with_records(self, self.table(Aggregate((), self.conditions, True)))
+        if having is not None:
+            groups = groups.where(self.mark_groups(having.this))
+        if order:
+            groups = groups.sort(ordered, order)
         offset, limit = (self._clause_number(clause) for clause in ("offset", "limit"))
-        first = offset or 0
-        kept = rows[first:] if limit is None else rows[first : first + limit]
+        groups = groups.slice(offset or 0, limit)
         names = tuple(title(output) for output in self.tree.expressions)
-        return SqlAnswer(names, tuple(row for row, _ in kept))
+        columns = [map(label_of, groups.column(output)) for output in outputs]
+        return SqlAnswer(names, tuple(zip(*columns, strict=True)))
 
     def _clause_number(self, clause: str) -> int | None:
         node = self.tree.args.get(clause)
@@ -179,6 +162,10 @@ class _Select:
                 "Write the number out."
             )
         return value
+
+    def resolve_alias(self, name: str) -> Expr:
+        """The expression that an alias stands for, with what is grouped by marked."""
+        return self.mark_groups(self.aliases[name])
 
     def mark_groups(self, node: Expr) -> Expr:
         """The expression with everything that is grouped by marked, wherever it stands."""
@@ -256,7 +243,7 @@ class _Select:
                     cuts[name] |= set(constants_in(node))
         for condition in (*self.conditions, *self.groups, *filters(self.tree)):
             self._check_intervals(condition)
-        return {name: list(_cut(self.codebook[name], sorted(cuts[name]))) for name in cuts}
+        return {name: list(cut_codes(self.codebook[name], sorted(cuts[name]))) for name in cuts}
 
     def _check_intervals(self, node: Expr) -> None:
         """Numbers known by their interval can only be compared as they are, with constants."""
@@ -275,38 +262,39 @@ class _Select:
                     "Its numbers come in intervals: solve the condition for the column."
                 )
 
-    def _keys(self, name: str) -> list[Key]:
+    def keys_of(self, name: str) -> list[Key]:
         """For each piece of an attribute, its group."""
-        meanings, nodes = self.codebook[name].meanings, self.grouped.get(name, [])
-        return [
-            tuple(
-                meanings[piece.code]
-                if isinstance(node, exp.Column)
-                else evaluate(node, _constant_lookup(piece.value))
-                for node in nodes
-            )
-            for piece in self._pieces[name]
-        ]
+        if name not in self._keys:
+            meanings, nodes = self.codebook[name].meanings, self.grouped.get(name, [])
+            self._keys[name] = [
+                tuple(
+                    meanings[piece.code]
+                    if isinstance(node, exp.Column)
+                    else evaluate(node, constant_lookup(piece.value))
+                    for node in nodes
+                )
+                for piece in self._pieces[name]
+            ]
+        return self._keys[name]
 
-    def _groups_of(self, name: str) -> list[Key]:
-        return list(dict.fromkeys(self._keys(name)))
+    def groups_of(self, name: str) -> list[Key]:
+        """The groups of an attribute, in the order of its codes."""
+        return list(dict.fromkeys(self.keys_of(name)))
+
+    def _plain_sizes(self) -> list[int]:
+        """The sizes of the attributes that are grouped by as they are."""
+        plain = (
+            n for n, nodes in self.grouped.items() if any(isinstance(e, exp.Column) for e in nodes)
+        )
+        return [self.domain[name] for name in plain]
 
     def _block(
-        self, name: str, factors: Sequence[Expr], conditions: Sequence[Expr],
-        is_count: bool,
-    ) -> Matrix:  # fmt: skip
-        """One attribute's part of an aggregate: a row for each group, a column for each code."""
-        rows = {key: row for row, key in enumerate(self._groups_of(name))}
-        matrix = np.zeros((len(rows), self.domain[name]))
-        for piece, key in zip(self._pieces[name], self._keys(name), strict=True):
-            lookup = _constant_lookup(piece.value)
-            if all(evaluate(condition, lookup) for condition in conditions):
-                values = [evaluate(factor, lookup) for factor in factors]
-                outside = any(isinstance(value, Special) for value in values)
-                if None not in values and (is_count or not outside):
-                    weight = 1.0 if is_count else math.prod(map(_as_number, values))
-                    matrix[rows[key], piece.code] += piece.share * weight
-        return Matrix(matrix)
+        self, name: str, factors: Sequence[Expr], conditions: Sequence[Expr], is_count: bool
+    ) -> Block:
+        """One attribute's part of an aggregate: an answer for each group."""
+        pieces, keys, size = self._pieces[name], self.keys_of(name), self.domain[name]
+        block = None if factors or conditions else group_block(pieces, keys, size)
+        return block or weighted_block(pieces, keys, size, factors, conditions, is_count=is_count)
 
     # Aggregates.
 
@@ -322,7 +310,7 @@ class _Select:
         Found once for a node: rows are many, and comparing syntax trees takes long.
         """
         if id(node) not in self._tables_by_node:
-            conditions, kind = self.conditions, _strip_filter(node)
+            conditions, kind = self.conditions, strip_filter(node)
             if kind is not node:
                 conditions = (*conditions, *conjuncts(node.expression.this))
             added_up = tuple(factors(kind))
@@ -350,94 +338,4 @@ class _Select:
             for name in dict.fromkeys((*self.grouped, *factors, *conditions))
         }
         answers = constant * self.ask(Kron(blocks))
-        return answers.reshape([len(self._groups_of(name)) for name in self.grouped])
-
-    def _all_groups(self) -> Iterator[_Group]:
-        """The groups that have records; without GROUP BY, the one group of all records."""
-        records = self.table(Aggregate((), self.conditions, is_count=True))
-        axes = [self._groups_of(name) for name in self.grouped]
-        texts = [node.sql() for nodes in self.grouped.values() for node in nodes]
-        for index in product(*(range(len(axis)) for axis in axes)):
-            if not self.groups or records[index] > _MIN_SHARE * self.total:
-                values = (value for axis, i in zip(axes, index, strict=True) for value in axis[i])
-                yield _Group(self, index, dict(zip(texts, values, strict=True)))
-
-
-class _Group:
-    """One row in the making: what columns and aggregates stand for in it."""
-
-    def __init__(self, select: _Select, index: tuple[int, ...], keys: dict[str, Any]) -> None:
-        self._select, self._index, self._keys = select, index, keys
-
-    def value(self, node: Expr) -> Value:
-        """An expression's value in the group."""
-        return evaluate(node, self._lookup)
-
-    def _lookup(self, node: Expr) -> Value:
-        if isinstance(node, exp.Placeholder):
-            return self._keys[str(node.this)]
-        if not isinstance(node, exp.Column):
-            return self._aggregate(node)
-        if node.table == ALIAS:
-            return self.value(self._select.mark_groups(self._select.aliases[node.name]))
-        raise InvalidInput(
-            f"`sql` must group by every column outside an aggregate; got {node.sql()}. "
-            "Add it to GROUP BY, or take its SUM or AVG."
-        )
-
-    def _aggregate(self, node: Expr) -> float | None:
-        counts, sums = self._select.tables_of(node)
-        count = float(counts[self._index])
-        if sums is None:
-            return count
-        if count <= _MIN_SHARE * self._select.total:
-            return None
-        added = float(sums[self._index])
-        return added / count if isinstance(_strip_filter(node), exp.Avg) else added
-
-
-def _strip_filter(aggregate: Expr) -> Expr:
-    """An aggregate without its FILTER."""
-    return aggregate.this if isinstance(aggregate, exp.Filter) else aggregate
-
-
-def _cut(coding: Coding, cuts: Sequence[float]) -> Iterator[Piece]:
-    """The codes; those that stand for intervals are cut at numbers inside them."""
-    for code, meaning in enumerate(coding.meanings):
-        if isinstance(meaning, tuple):
-            low, high = meaning
-            ends = [low, *(cut for cut in cuts if low < cut < high), high]
-            for left, right in pairwise(ends):
-                yield Piece(code, (right - left) / (high - low), 0.5 * (left + right))
-        else:
-            yield Piece(code, 1.0, meaning)
-
-
-def _constant_lookup(value: Value) -> Callable[[Expr], Value]:
-    """The only column of an expression, at one of its values."""
-    return lambda _column: value
-
-
-def _as_number(value: object) -> float:
-    if not isinstance(value, int | float):
-        raise InvalidInput(
-            f"`sql` must add up numbers; got {value!r}. Count texts with COUNT(*) and WHERE."
-        )
-    return float(value)
-
-
-def _are_numbers(left: Value, right: Value) -> bool:
-    return isinstance(left, int | float) and isinstance(right, int | float)
-
-
-def _compare_rows(left: list[Any], right: list[Any], order: list[exp.Ordered]) -> int:
-    """Which of two rows comes first; missing values come last unless asked otherwise."""
-    for a, b, each in zip(left, right, order, strict=True):
-        if a is None or b is None:
-            if (a is None) != (b is None):
-                first = -1 if each.args.get("nulls_first") else 1
-                return first if a is None else -first
-        elif a != b:
-            below = a < b if type(a) is type(b) or _are_numbers(a, b) else str(a) < str(b)
-            return -1 if below != bool(each.args.get("desc")) else 1
-    return 0
+        return answers.reshape([len(self.groups_of(name)) for name in self.grouped])

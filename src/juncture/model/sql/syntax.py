@@ -142,6 +142,11 @@ def check_values(node: Expr, codebook: Codebook) -> None:
                 codebook[node.this.name].match_exact(evaluate_constant(other))
 
 
+def strip_filter(aggregate: Expr) -> Expr:
+    """An aggregate without its FILTER."""
+    return aggregate.this if isinstance(aggregate, exp.Filter) else aggregate
+
+
 def title(output: Expr) -> str:
     """What a column of the answer is called: its alias, its attribute, or how it was written."""
     if isinstance(output, exp.Alias | exp.Column):

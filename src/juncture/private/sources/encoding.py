@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Container, Sequence
 
+from juncture._util.sql import quote_name, quote_text
 from juncture.tables.columns import Column, Dialect, RawColumn
 from juncture.tables.columns.sql import date_literal
 from juncture.tables.schema import Schema
@@ -22,13 +23,11 @@ class DuckDialect:
 
     def quote_name(self, name: str) -> str:
         """In double quotes."""
-        doubled = name.replace('"', '""')
-        return f'"{doubled}"'
+        return quote_name(name)
 
     def quote_text(self, text: str) -> str:
         """In single quotes."""
-        doubled = text.replace("'", "''")
-        return f"'{doubled}'"
+        return quote_text(text)
 
     def cast_to_text(self, expression: str) -> str:
         """By a cast."""

@@ -7,19 +7,13 @@ from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Any
 
-from sqlglot import exp
-
+from juncture._util.text import choose_name
 from juncture.errors import InvalidInput, ModelTooLarge
-from juncture.model.sampling import Codes, Sampler
-from juncture.model.sql.select import SqlAnswer, count_groups, run
-from juncture.model.sql.syntax import AGGREGATES, parse
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.facts import Facts, collect_facts
-from juncture.publish.explorer.question import Condition, build_sql, count_name
+from juncture.publish.explorer.question import Condition, build_sql
+from juncture.publish.records import stream_records
 from juncture.publish.release import Release
-from juncture.tables.codebook import Codebook
-from juncture.tables.layout import Vector
-from juncture.tables.queries.products import Kron
 
 Answer = dict[str, Any]
 
@@ -30,7 +24,6 @@ class Answers:
     def __init__(self, release: Release, name: str = "release") -> None:
         self.release, self.model = release, release.model
         self.domain = self.model.domain
-        self.codebook = self.model.codebook or Codebook.plain(self.domain)
         self._lock = Lock()
         self._facts = collect_facts(release, name)
         self.sql("SELECT COUNT(*) AS count FROM records")  # the first question is quick too
@@ -42,15 +35,13 @@ class Answers:
     def marginal(self, attributes: Sequence[str], conditions: Sequence[Condition]) -> Answer:
         """The counts of a picture, all cells in order, and the query that they come from."""
         shape = self.domain.project(attributes).shape
-        self._refuse_large(attributes, math.prod(shape))
-        query = build_sql(self.domain, self.codebook, attributes, conditions)
+        self._refuse_large(attributes)
+        query = build_sql(self.model.codebook, attributes, conditions)
         with self._lock:
-            cells = count_groups(
-                query, self.domain, self.codebook, self.model.total, self._ask
-            ).reshape(-1)
+            cells = self.model.sql_counts(query).reshape(-1)
         return {
             "sql": query,
-            "columns": [*attributes, count_name(attributes)],
+            "columns": [*attributes, choose_name("count", attributes)],
             "shape": list(shape),
             "cells": cells.tolist(),
             "count": float(cells.sum()),
@@ -66,49 +57,37 @@ class Answers:
 
     def sql(self, query: str) -> Answer:
         """The answer to a SELECT as columns and rows."""
-        self._refuse_large(self._grouped_attributes(query), 0)
-        answer = self._run(query)
+        with self._lock:
+            answer = self.model.sql(query, max_groups=limits.MAX_CELLS)
         return {
             "columns": list(answer.columns),
             "rows": [[_finite_or_none(value) for value in row] for row in answer.rows],
         }
 
-    def sample_chunks(self, n: int, key: int, chunk: int) -> Iterator[Codes]:
-        """Synthetic records, a row for each attribute, some at a time."""
+    def records(self, n: int, file_format: str, seed: int | None) -> Iterator[bytes]:
+        """The bytes of a file of synthetic records, some at a time."""
         with self._lock:
-            sampler = Sampler(self.model.calibration)
-        for first in range(0, n, chunk):
+            chunks = stream_records(self.release, n, file_format=file_format, rng=seed)
+        return self._one_at_a_time(chunks)
+
+    def _one_at_a_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """The same chunks; other questions are answered between them."""
+        while True:
             with self._lock:
-                codes = sampler.sample(min(chunk, n - first), key, first=first)
-            yield codes
+                chunk = next(chunks, None)
+            if chunk is None:
+                return
+            yield chunk
 
-    def _run(self, query: str) -> SqlAnswer:
-        with self._lock:
-            return run(query, self.domain, self.codebook, self.model.total, self._ask)
-
-    def _ask(self, query: Kron) -> Vector:
-        n_rows = (block.n_rows(self.domain[name]) for name, block in query.blocks.items())
-        self._refuse_large((), math.prod(n_rows))
-        return self.model.answer(query)
-
-    def _grouped_attributes(self, query: str) -> list[str]:
-        """The attributes that a query groups by: those that stand outside of aggregates."""
-        columns = (
-            column.name.lower()
-            for column in parse(query).find_all(exp.Column)
-            if not column.find_ancestor(*AGGREGATES, exp.Where, exp.Having, exp.Filter)
-        )
-        mentioned = set(columns)
-        return [name for name in self.domain if name.lower() in mentioned]
-
-    def _refuse_large(self, grouped: Sequence[str], n_cells: int) -> None:
-        """Refused before anything is computed."""
-        for name in grouped:
+    def _refuse_large(self, attributes: Sequence[str]) -> None:
+        """Refuse a picture that would be too large, before anything is computed."""
+        for name in attributes:
             if self.domain[name] > limits.MAX_VALUES:
                 raise ModelTooLarge(
                     f"`attributes` must have at most {limits.MAX_VALUES:,} values to be shown; "
                     f"got {name!r} with {self.domain[name]:,}. Ask about ranges of it, with WHERE."
                 )
+        n_cells = self.domain.size_of(attributes)
         if n_cells > limits.MAX_CELLS:
             raise ModelTooLarge(
                 f"`attributes` must make at most {limits.MAX_CELLS:,} combinations here; got "

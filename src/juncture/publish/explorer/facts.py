@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
+from juncture._util.sparkline import bar_heights
 from juncture.fit.summary import FitSummary, Status
-from juncture.model.information import entropy, mutual_information
 from juncture.model.model import Model
 from juncture.privacy.guarantee import Notion
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.question import format_literal, quote_identifier
 from juncture.publish.release import Release
-from juncture.tables.codebook import Codebook, Coding, Meaning, Special
+from juncture.publish.strongest_pairs import Pair, find_strongest_pairs
+from juncture.tables.codebook import Coding, Meaning, Special
 from juncture.tables.columns import Column, Display, display_of
-from juncture.tables.layout import Vector
 
 Facts = dict[str, Any]
 _SPARKS = 28
-# Above this many cells of two-attribute tables, no pairs are proposed.
-_MAX_PAIR_CELLS = 4_000_000
+# How many pairs are proposed, and the most values that a picture of two attributes shows well.
+_MAX_PAIRS, _MAX_PICTURE = 4, 200
 _SHORT = {Status.CERTIFIED: "fit certified", Status.AT_NOISE: "fit stopped at the noise"}
 _NOTIONS = {Notion.PURE: "epsilon", Notion.ZCDP: "rho", Notion.APPROXIMATE: "delta"}
 
@@ -29,7 +28,6 @@ _NOTIONS = {Notion.PURE: "epsilon", Notion.ZCDP: "rho", Notion.APPROXIMATE: "del
 def collect_facts(release: Release, name: str) -> Facts:
     """Everything about the release that needs no question."""
     model = release.model
-    book = model.codebook or Codebook.plain(model.domain)
     columns = release.schema.columns if release.schema else {}
     return {
         "name": name,
@@ -37,11 +35,16 @@ def collect_facts(release: Release, name: str) -> Facts:
         "guarantee": describe_guarantee(release),
         "certificate": describe_fit(release.fit),
         "attributes": [
-            _describe_attribute(model, book, each, columns.get(each)) for each in model.domain
+            _describe_attribute(model, each, columns.get(each)) for each in model.domain
         ],
-        "pairs": _strongest_pairs(model),
+        "pairs": [list(pair.joint.domain) for pair in _first_pairs(model)],
         "limits": {"records": limits.MAX_RECORDS, "cells": limits.MAX_CELLS},
     }
+
+
+def _first_pairs(model: Model) -> list[Pair]:
+    """Pairs to begin with, small enough for a picture."""
+    return find_strongest_pairs(model, _MAX_PAIRS, max_values=_MAX_PICTURE).pairs
 
 
 def describe_guarantee(release: Release) -> Facts | None:
@@ -74,8 +77,9 @@ def describe_fit(fit: FitSummary | None) -> Facts | None:
     }
 
 
-def _describe_attribute(model: Model, book: Codebook, name: str, column: Column | None) -> Facts:
-    coding, size = book[name], model.domain[name]
+def _describe_attribute(model: Model, name: str, column: Column | None) -> Facts:
+    book, size = model.codebook, model.domain[name]
+    coding = book[name]
     measured = name not in model.plan.free_attributes
     description: Facts = {
         "name": name,
@@ -88,7 +92,8 @@ def _describe_attribute(model: Model, book: Codebook, name: str, column: Column 
     counts = np.asarray(model.project((name,)).values)
     kind = "codes" if name not in book.codings else _display(coding, column)
     values = [_describe_value(meaning) for meaning in coding.meanings]
-    return {**description, "kind": kind, "values": values, "sparks": _sparkline(counts)}
+    sparks = [round(float(height), 3) for height in bar_heights(counts, _SPARKS)]
+    return {**description, "kind": kind, "values": values, "sparks": sparks}
 
 
 def _display(coding: Coding, column: Column | None) -> Display:
@@ -112,28 +117,3 @@ def _describe_value(meaning: Meaning) -> Facts:
 
 def _label(meaning: str | float | bool) -> str:
     return str(meaning).lower() if isinstance(meaning, bool) else str(meaning)
-
-
-def _sparkline(counts: Vector) -> list[float]:
-    """A small picture of a distribution: heights between 0 and 1."""
-    n_bars = min(_SPARKS, len(counts))
-    ends = np.linspace(0, len(counts), n_bars + 1).round().astype(int)
-    bars = np.array([counts[a:b].mean() for a, b in pairwise(ends)])
-    tallest = float(bars.max())
-    return [round(float(bar) / tallest, 3) for bar in bars] if tallest > 0 else [0.0] * n_bars
-
-
-def _strongest_pairs(model: Model, limit: int = 4) -> list[list[str]]:
-    """The pairs of which one attribute tells most about the other, to begin with."""
-    domain = model.domain
-    names = [name for name in domain if 1 < domain[name] <= 200]
-    pairs = list(combinations(names, 2))
-    if sum(domain.size_of(pair) for pair in pairs) > _MAX_PAIR_CELLS:
-        return []
-    scores = []
-    for pair, table in zip(pairs, model.project_many(pairs), strict=True):
-        shared = mutual_information(table, pair[:1], pair[1:])
-        least = min(entropy(table.project((name,)).values) for name in pair)
-        scores.append(shared / least if least > 1e-9 else 0.0)
-    best = sorted(range(len(pairs)), key=lambda index: -scores[index])[:limit]
-    return [list(pairs[place]) for place in best if scores[place] > 1e-3]

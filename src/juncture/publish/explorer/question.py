@@ -12,6 +12,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
+from juncture._util.sql import quote_name, quote_text
+from juncture._util.text import choose_name
 from juncture.errors import InvalidInput
 from juncture.tables.codebook import Codebook, Coding, Meaning, Special
 from juncture.tables.domain import Domain
@@ -40,11 +42,12 @@ Condition = OneOf | Between
 
 
 def build_sql(
-    domain: Domain, codebook: Codebook, attributes: Sequence[str], conditions: Iterable[Condition]
+    codebook: Codebook, attributes: Sequence[str], conditions: Iterable[Condition]
 ) -> str:
     """The counts of all combinations of some attributes' values, among the records that agree."""
+    domain = codebook.domain
     names = [quote_identifier(name) for name in domain.project(attributes)]
-    outputs = [*names, f"COUNT(*) AS {quote_identifier(count_name(attributes))}"]
+    outputs = [*names, f"COUNT(*) AS {quote_identifier(choose_name('count', attributes))}"]
     lines = [f"SELECT {', '.join(outputs)}", "FROM records"]
     texts = [condition_sql(each, codebook[_resolve_attribute(domain, each)]) for each in conditions]
     if texts:
@@ -58,14 +61,6 @@ def _resolve_attribute(domain: Domain, condition: Condition) -> str:
     return domain.project([condition.attribute]).attributes[0]
 
 
-def count_name(attributes: Sequence[str]) -> str:
-    """What the counts are called: not like an attribute."""
-    taken, name = {attribute.lower() for attribute in attributes}, "count"
-    while name in taken:
-        name += "_"
-    return name
-
-
 @lru_cache(maxsize=4096)
 def quote_identifier(name: str) -> str:
     """A name in SQL, in quotes only where it needs them."""
@@ -73,7 +68,7 @@ def quote_identifier(name: str) -> str:
         tree = sqlglot.parse_one(name, read="duckdb")
         if isinstance(tree, exp.Column) and tree.name == name:
             return name
-    return '"' + name.replace('"', '""') + '"'
+    return quote_name(name)
 
 
 def format_literal(value: str | float | bool) -> str:
@@ -81,7 +76,7 @@ def format_literal(value: str | float | bool) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
+        return quote_text(value)
     return repr(int(value) if float(value).is_integer() and abs(value) < 2**53 else value)
 
 

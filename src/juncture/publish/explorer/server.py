@@ -29,7 +29,7 @@ from juncture.publish.explorer import limits
 from juncture.publish.explorer.answers import Answers, validate_attributes
 from juncture.publish.explorer.guard import Guard
 from juncture.publish.explorer.question import Between, Condition, OneOf
-from juncture.publish.explorer.records import FORMATS, stream
+from juncture.publish.records import FileFormat
 from juncture.publish.release import Release, load
 
 _STATIC = Path(__file__).parent / "static"
@@ -116,9 +116,7 @@ def _add_routes(app: FastAPI, answers: Answers) -> None:
     @app.get("/api/sample")
     def sample(
         n: Annotated[int, Query(ge=1, le=limits.MAX_RECORDS)],
-        file_format: Annotated[
-            str, Query(alias="format", pattern=f"^({'|'.join(FORMATS)})$")
-        ] = "csv",
+        file_format: Annotated[FileFormat, Query(alias="format")] = FileFormat.CSV,
         seed: Annotated[int, Query(ge=0, lt=2**63)] | None = None,
     ) -> Response:
         kind = (
@@ -126,17 +124,20 @@ def _add_routes(app: FastAPI, answers: Answers) -> None:
         )
         stem = re.sub(r"[^A-Za-z0-9_-]+", "-", str(answers.facts()["name"])).strip("-")
         disposition = f'attachment; filename="{stem or "release"}-synthetic-{n}.{file_format}"'
-        return StreamingResponse(
-            stream(answers, n, file_format, seed),
-            media_type=kind,
-            headers={"Content-Disposition": disposition},
+        return _respond(
+            lambda: StreamingResponse(
+                answers.records(n, file_format, seed),
+                media_type=kind,
+                headers={"Content-Disposition": disposition},
+            )
         )
 
 
-def _respond(work: Callable[[], dict[str, Any]]) -> Response:
+def _respond(work: Callable[[], dict[str, Any] | Response]) -> Response:
     """An answer; or what our errors say; or, for whatever else goes wrong, no detail."""
     try:
-        return JSONResponse(work())
+        answer = work()
+        return answer if isinstance(answer, Response) else JSONResponse(answer)
     except JunctureError as error:
         return JSONResponse({"error": str(error)}, status_code=400)
     except Exception:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations, islice
+from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -21,15 +21,13 @@ from juncture.publish.report.words import (
     pluralize,
     truncate,
 )
+from juncture.publish.strongest_pairs import find_strongest_pairs
 from juncture.tables.domain import Clique
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
 
 _MAX_CARDS, _MAX_LETTERS = 48, 60
-_TOP_PAIRS, _MAX_PAIRS, _MAX_VALUES = 6, 5000, 400
-# Up to so many cells, tables between all attributes take no time, and those of cliques little.
-_SMALL_TREE, _LARGE_TREE, _SMALL_PAIRS = 100_000, 20_000_000, 2_000_000
-_MIN_BITS = 0.005
+_TOP_PAIRS, _MAX_VALUES = 6, 400
 
 
 def render_attributes(model: Model) -> Markup:
@@ -44,7 +42,7 @@ def render_attributes(model: Model) -> Markup:
 
 
 def _card(model: Model, name: str, *, measured: bool) -> Markup:
-    labels = format_labels(model.codebook, name, model.domain[name])
+    labels = format_labels(model.codebook, name)
     masses = model.one_way(name)
     note = None if measured else tag("p", "Not measured: all values count alike.", class_="hint")
     return tag(
@@ -88,10 +86,8 @@ def _number_table(name: str, labels: Sequence[str], masses: Vector) -> Markup:
 
 def render_pairs(model: Model) -> Markup:
     """Heat maps of the pairs of attributes that tell most about each other."""
-    pairs, scope = _candidate_pairs(model)
-    scored = [(_mutual_bits(joint), joint) for joint in _joint_tables(model, pairs)]
-    best = sorted(scored, key=lambda pair: -pair[0])[:_TOP_PAIRS]
-    cards = [_pair_card(model, bits, joint) for bits, joint in best if bits > _MIN_BITS]
+    pairs, scope = find_strongest_pairs(model, _TOP_PAIRS)
+    cards = [_pair_card(model, pair.bits, pair.joint) for pair in pairs]
     if not cards:
         return tag("p", "No two attributes depend on each other in this model to speak of.")
     return join([tag("p", _introduction(scope)), tag("div", cards, class_="cards pairs")])
@@ -105,40 +101,9 @@ def _introduction(scope: str) -> str:
     )
 
 
-def _candidate_pairs(model: Model) -> tuple[list[Clique], str]:
-    """The pairs to look at, and in words which they are."""
-    domain, plan = model.domain, model.plan
-    cells = sum(domain.shape) ** 2 // 2
-    if plan.cells <= _SMALL_TREE and cells <= _SMALL_PAIRS:
-        return list(islice(combinations(domain, 2), _MAX_PAIRS)), "All pairs were compared."
-    if plan.cells <= _LARGE_TREE:
-        cliques: Iterator[Clique] = (node.clique for node in plan.nodes)
-        scope = "Pairs within a clique of the tree were compared."
-    else:
-        cliques, scope = iter(plan.cliques), "Pairs that were measured together were compared."
-    inside = (domain.canonical(pair) for clique in cliques for pair in combinations(clique, 2))
-    return list(islice(dict.fromkeys(inside), _MAX_PAIRS)), scope
-
-
-def _joint_tables(model: Model, pairs: Sequence[Clique]) -> Iterator[Factor]:
-    """The joint tables: measured ones as they are, the others by sharing work."""
-    if model.plan.cells > _LARGE_TREE:
-        return (model.project(pair) for pair in pairs)
-    return model.project_many(pairs)
-
-
-def _mutual_bits(joint: Factor) -> float:
-    """Mutual information of a two-attribute table, in bits."""
-    table = joint.values
-    parts = entropy(table.sum(axis=0)) + entropy(table.sum(axis=1))
-    return max(0.0, parts - entropy(table)) / float(np.log(2.0))
-
-
 def _pair_card(model: Model, bits: float, joint: Factor) -> Markup:
     fewer, more = sorted(joint.domain, key=lambda name: joint.domain[name])
-    labels = {
-        name: format_labels(model.codebook, name, model.domain[name]) for name in (fewer, more)
-    }
+    labels = {name: format_labels(model.codebook, name) for name in (fewer, more)}
     drawn = draw_heat_map(
         (fewer, labels[fewer]), (more, labels[more]), joint.project((fewer, more)).values
     )

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 from juncture._util.html import Markup, join, tag
+from juncture._util.sql import quote_name
 from juncture.engine.plan_text import format_bytes
 from juncture.model.model import Model
 from juncture.publish.report.words import format_number
@@ -55,10 +56,10 @@ def python_example(model: Model, name: str) -> str:
         [
             "from juncture import load",
             "",
-            f"model = load({name!r}).model",
-            f"print(model.project({names!r}))  # estimated counts",
-            f"print(model.sql({_query(model)!r}))",
-            "records = model.sample(1000, rng=0)  # synthetic records, as codes",
+            f"release = load({name!r})",
+            f"print(release.project({names!r}))  # estimated counts",
+            f"print(release.sql({_query(model)!r}))",
+            "records = release.synthesize(1000, rng=0).to_arrow()  # synthetic records",
         ]
     )
 
@@ -76,7 +77,7 @@ def command_example(model: Model, name: str) -> str:
 
 
 def _query(model: Model) -> str:
-    first = '"' + next(iter(model.domain)).replace('"', '""') + '"'
+    first = quote_name(next(iter(model.domain)))
     return f"SELECT {first}, COUNT(*) AS n FROM release GROUP BY {first}"
 
 

@@ -75,10 +75,8 @@ def _char_width(letter: str) -> int:
     return 2 if east_asian_width(letter) in "WF" else 1
 
 
-def format_labels(codebook: Codebook | None, attribute: str, size: int) -> list[str]:
+def format_labels(codebook: Codebook, attribute: str) -> list[str]:
     """What the codes of an attribute stand for, as texts."""
-    if codebook is None:
-        return [str(code) for code in range(size)]
     return [_format_label(value) for value in codebook[attribute].labels]
 
 

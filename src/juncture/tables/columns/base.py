@@ -125,14 +125,23 @@ class Column(ABC):
     def arrow_type(self) -> pa.DataType:
         """The Arrow type of decoded values. Import pyarrow inside: it takes long to load."""
 
-    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:  # noqa: ARG002
-        """A value for each code: None where it is missing or outside, else one inside its bin."""
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:  # noqa: ARG002
+        """An array of values, each drawn inside its code's bin; by default the codes' own values.
+
+        Where a code is not a regular one, it holds any regular value. Whether the codes come all
+        at once or some at a time makes no difference to what is drawn.
+        """
         if any(isinstance(meaning, tuple) for meaning in self.regular):
             raise NotImplementedError(
-                f"{type(self).__name__} has codes for intervals: its `decode` must draw from them."
+                f"{type(self).__name__} has codes for intervals: its `draw` must draw from them."
             )
-        labels = np.array([*self.regular, None, None], dtype=object)
-        return list(labels[np.minimum(codes, self.n_regular)])
+        labels = np.array(self.regular, dtype=object)
+        return np.asarray(labels[np.minimum(codes, self.n_regular - 1)])
+
+    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
+        """A value for each code: None where it is missing or outside, else one inside its bin."""
+        pairs = zip(self.draw(codes, rng).tolist(), (codes < self.n_regular).tolist(), strict=True)
+        return [value if regular else None for value, regular in pairs]
 
     @property
     def display(self) -> Display:
@@ -154,11 +163,6 @@ class Column(ABC):
                 "`outside` must be 'code' or 'error' for values without an order; got 'nearest'. "
                 "Give such values a code of their own."
             )
-
-    def _mask_special(self, values: NDArray[Any], codes: NDArray[np.int32]) -> list[Any]:
-        """The values of regular codes; None for the others."""
-        pairs = zip(values.tolist(), (codes < self.n_regular).tolist(), strict=True)
-        return [value if regular else None for value, regular in pairs]
 
 
 _KINDS: dict[str, type[Column]] = {}

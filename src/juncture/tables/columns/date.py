@@ -113,13 +113,11 @@ class Date(Column):
 
         return pa.date32()
 
-    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
         """A day of each code's period."""
-        ends = [day.toordinal() for day in (*self.starts, self.high + dt.timedelta(days=1))]
-        indices = np.minimum(codes, self.n_regular - 1)
-        days = rng.integers(np.array(ends)[indices], np.array(ends)[indices + 1])
-        dates = [dt.date.fromordinal(int(day)) for day in days]
-        return [d if code < self.n_regular else None for d, code in zip(dates, codes, strict=True)]
+        ends = np.array([*self.starts, self.high + dt.timedelta(days=1)], dtype="datetime64[D]")
+        indices, days = np.minimum(codes, self.n_regular - 1), ends.astype(np.int64)
+        return rng.integers(days[indices], days[indices + 1]).astype("datetime64[D]")
 
     @property
     def display(self) -> Display:

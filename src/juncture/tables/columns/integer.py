@@ -81,11 +81,12 @@ class Integer(Column):
 
         return pa.int64()
 
-    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
         """A whole number of each code's interval."""
         low = self.low + np.minimum(codes, self.n_regular - 1).astype(np.int64) * self.width
-        high = np.minimum(low + self.width, self.high + 1)
-        return self._mask_special(rng.integers(low, high), codes)
+        if self.width == 1:
+            return np.asarray(low)
+        return rng.integers(low, np.minimum(low + self.width, self.high + 1))
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:

@@ -105,13 +105,12 @@ class Number(Column):
 
         return pa.float64()
 
-    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
         """A number inside each code's bin, evenly drawn."""
         indices = np.minimum(codes, self.n_regular - 1)
         edges = np.asarray(self.edges)
         low, high = edges[indices], edges[indices + 1]
-        drawn = np.minimum(rng.uniform(low, high), np.nextafter(high, low))
-        return self._mask_special(drawn, codes)
+        return np.asarray(np.minimum(rng.uniform(low, high), np.nextafter(high, low)))
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:

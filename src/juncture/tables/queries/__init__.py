@@ -5,11 +5,11 @@ from juncture import queries
 queries.Kron({"age": queries.Prefix(), "sex": queries.Identity()})
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from juncture._util.lazy import export as _export
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from juncture.tables.queries.blocks import AllRanges as AllRanges
     from juncture.tables.queries.blocks import Block as Block
     from juncture.tables.queries.blocks import Buckets as Buckets

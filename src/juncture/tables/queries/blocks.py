@@ -381,6 +381,9 @@ class Matrix(Block):
                 "Put one query in each row and one value in each column."
             )
 
+    def __repr__(self) -> str:
+        return "Matrix({} by {})".format(*self.entries.shape)
+
     def n_rows(self, size: int) -> int:
         """The rows of the matrix."""
         rows, columns = self.entries.shape

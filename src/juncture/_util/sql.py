@@ -1,0 +1,21 @@
+"""Names and texts as SQL writes them."""
+
+from __future__ import annotations
+
+
+def quote_name(name: str) -> str:
+    """A column's name in double quotes, whatever characters it has.
+
+    >>> quote_name("hours per week")
+    '"hours per week"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """A text in single quotes, whatever characters it has.
+
+    >>> quote_text("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
