@@ -296,10 +296,10 @@ def test_estimate_warns_of_what_does_not_fit(
 
 
 def test_ledger_verify(table: Table, said: Said) -> None:
-    """A whole ledger is called sound, with its figures."""
+    """A whole ledger is called valid, with its figures."""
     ledger = table.folder / "people.ledger"
-    assert "sound: 3 events, 5 of epsilon 5 spent, 0 left" in said("ledger", "verify", ledger)
-    assert json.loads(said("ledger", "verify", ledger, "--json"))["sound"] is True
+    assert "valid: 3 events, 5 of epsilon 5 spent, 0 left" in said("ledger", "verify", ledger)
+    assert json.loads(said("ledger", "verify", ledger, "--json"))["valid"] is True
     assert "every count of age, sex" in said("ledger", "show", ledger)
 
 

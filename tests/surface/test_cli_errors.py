@@ -89,13 +89,13 @@ CASES = [
     ("plan --schema people.toml", 2, "`--epsilon` or `--rho` must be given"),
     ("plan --schema people.toml --epsilon -1", 1, "must be a positive number"),
     ("plan --schema people.toml --epsilon one", 2, "--epsilon"),
-    ("plan --schema people.toml --epsilon 1 --rho 1", 1, "Choose one of the three"),
+    ("plan --schema people.toml --epsilon 1 --rho 1", 1, "an epsilon, a rho, or an epsilon with a delta"),
     ("plan --schema people.toml --epsilon 1 --marginals 9", 1, "between 1 and the 3 columns"),
     ("plan --schema people.toml --epsilon 1 --cliques age,job", 1, "got 'job'"),
     ("plan --schema people.toml --epsilon 1 --cliques ;", 1, "must name columns"),
     ("plan --schema people.toml --epsilon 1 --triples 5", 1, "must be at most the 1 sets"),
     ("plan --schema people.toml --epsilon 1 --triples 1 --marginals 1", 2, "must not be mixed"),
-    ("plan --schema people.toml --epsilon 1 --mechanism best", 2, "'best' is not one of"),
+    ("plan --schema people.toml --epsilon 1 --mechanism best", 2, "must be one of hdmm"),
     ("plan --schema people.toml --epsilon 1 --mechanism privbayes", 1, "replace one record"),
     ("plan --schema people.toml --epsilon 1 --mechanism dualquery", 1, "Add a delta"),
     ("plan --schema people.toml --epsilon 1 --ledger none", 1, "must be an existing file"),
@@ -226,7 +226,7 @@ def test_a_torn_ledger_is_a_warning(table: Table, capsys: pytest.CaptureFixture[
     torn.write_bytes((table.folder / "spent.ledger").read_bytes() + b'{"event": 4, "ti')
     assert run(["ledger", "verify", str(torn)]) == 0
     out, beside = capsys.readouterr()
-    assert out.startswith("sound: 3 events")
+    assert out.startswith("valid: 3 events")
     assert beside.startswith("warning: ")
     torn.unlink()
 

@@ -81,6 +81,7 @@ class DualQuery(Mechanism):
                 f"`eta` and `draws` must be positive; got {self.eta} and {self.draws}. Try 2 and "
                 "50."
             )
+        self._rho()  # refuses a budget without a rho before anything else
         n_public = require_n_records(self.name, neighbours, n_records)
         rounds, modelled = self.count_rounds(n_public), self.estimation is Estimation.MODEL
         plan = Plan.build(workload.domain, workload.cliques) if modelled else None
