@@ -54,7 +54,7 @@ class Measurement:
         object.__setattr__(self, "noise", noise_named(noise))
 
     def __repr__(self) -> str:
-        low, high = float(self.stddev.min()), float(self.stddev.max())
+        low, high = self.stddev.min(initial=np.inf), self.stddev.max(initial=0.0)
         spread = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
         answers = count_noun(self.n_rows, "answer")
         on = list_names(self.clique) or "the total"
