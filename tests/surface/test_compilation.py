@@ -101,12 +101,10 @@ def test_damaged_machine_code_is_not_loaded(
     altered[len(whole) // 2] ^= 1
     damaged = {"cut": whole[:-100], "altered": bytes(altered), "emptied": b""}[damage]
     kept_file(cache).write_bytes(damaged)
-    monkeypatch.setattr(
-        "juncture.engine.compiled.entry_points.compile_all", lambda _signatures: b"made anew"
-    )
-    assert loader.load_object_file() == b"made anew"
+    monkeypatch.setattr("juncture.engine.compiled.entry_points.compile_all", lambda: b"made anew")
+    assert loader.load_compiled() == b"made anew"
     kept_file(cache).write_bytes(whole)
-    assert loader.load_object_file() == whole[:-32]
+    assert loader.load_compiled() == whole[:-32]
 
 
 def test_the_key_depends_on_every_compiled_source(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,8 +130,6 @@ def test_a_folder_that_cannot_be_written_is_no_obstacle(
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("JUNCTURE_CACHE", str(blocked / "below"))
-    monkeypatch.setattr(
-        "juncture.engine.compiled.entry_points.compile_all", lambda _signatures: b"code"
-    )
-    assert loader.load_object_file() == b"code"
+    monkeypatch.setattr("juncture.engine.compiled.entry_points.compile_all", lambda: b"code")
+    assert loader.load_compiled() == b"code"
     assert list(tmp_path.iterdir()) == [blocked]

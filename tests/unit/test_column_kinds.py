@@ -245,7 +245,7 @@ def test_a_new_kind_is_released_and_asked_by_its_labels(release: Release) -> Non
 def test_synthetic_records_have_the_types_that_kinds_say(
     release: Release, tmp_path: Path, suffix: str
 ) -> None:
-    """Values are of the kind's own domain, and Parquet has the type that the kind says (it has one kind of text)."""
+    """Values are of the kind's own domain, and Parquet has the type that the kind says."""
     path = tmp_path / f"records.{suffix}"
     write_records(release, path, 500, rng=0)
     if suffix == "parquet":

@@ -6,7 +6,9 @@ so the machine code asks nothing of the compiler's runtime and can be kept and l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable
+from typing import Any
 
 import llvmlite.binding as llvm
 from numba import carray, cfunc, types
@@ -43,6 +45,23 @@ _TYPES = {
 }
 
 
+_ENTRY_POINTS: dict[str, tuple[Callable[..., Any], str]] = {}
+
+
+def entry(signature: str):
+    """Make a function a compiled routine, under its name.
+
+    The signature is a letter for the result, then one for each argument: see `_TYPES`.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _ENTRY_POINTS[function.__name__] = (function, signature)
+        return function
+
+    return register
+
+
+@entry("qqqdQqQqQqDqBDDDDqDDq")
 def run(
     begin, end, total, operations, n_operations, loops, n_loops, slots, n_slots,
     work, n_work, logged, shifts, scales, log_scales, logs, n_logs, potentials, out, n_cells,
@@ -55,6 +74,7 @@ def run(
     )  # fmt: skip
 
 
+@entry("vQqQqQqDqDqQ")
 def maximise(
     operations, n_operations, loops, n_loops, slots, n_slots, potentials, n_cells, peaks, n_peaks,
     chosen,
@@ -66,28 +86,34 @@ def maximise(
     )  # fmt: skip
 
 
+@entry("vDDdDq")
 def mix(left, right, share, out, n):
     _mix(carray(left, n), carray(right, n), share, carray(out, n))
 
 
+@entry("vDDdDq")
 def descend(vector, slope, length, out, n):
     _descend(carray(vector, n), carray(slope, n), length, carray(out, n))
 
 
+@entry("dDDq")
 def dot(left, right, n):
     return _dot(carray(left, n), carray(right, n))
 
 
+@entry("dDDDDq")
 def quadratic(vector, centre, precision, gradient, n):
     return _quadratic(
         carray(vector, n), carray(centre, n), carray(precision, n), carray(gradient, n)
     )
 
 
+@entry("dDDDq")
 def quadratic_value(vector, centre, precision, n):
     return _quadratic_value(carray(vector, n), carray(centre, n), carray(precision, n))
 
 
+@entry("vDDIqqQ")
 def make_aliases(weights, share, alias, n_rows, n_cells, waiting):
     shape = (n_rows, n_cells)
     _make_aliases(
@@ -95,6 +121,7 @@ def make_aliases(weights, share, alias, n_rows, n_cells, waiting):
     )
 
 
+@entry("vIqqqqqQQqQqIDIqquQ")
 def draw(
     codes, n_columns, n, first, last, offset, known, strides, n_known, added, n_added, decoded,
     share, alias, n_rows, n_cells, key, phase,
@@ -106,6 +133,7 @@ def draw(
     )  # fmt: skip
 
 
+@entry("vIqqQQqQq")
 def count_rows(codes, n_columns, n, known, strides, n_known, members, n_rows):
     _count_rows(
         carray(codes, (n_columns, n)), carray(known, n_known), carray(strides, n_known),
@@ -113,6 +141,7 @@ def count_rows(codes, n_columns, n, known, strides, n_known, members, n_rows):
     )  # fmt: skip
 
 
+@entry("vDQQQqIqqDqDD")
 def apportion(
     weights, members, strides, sizes, n_known, counts, n_rows, n_cells, carried, n_carried,
     chances, starts,
@@ -125,6 +154,7 @@ def apportion(
     )  # fmt: skip
 
 
+@entry("vCqqQqQQqIq")
 def count_bytes(
     codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size
 ):
@@ -137,6 +167,7 @@ def count_bytes(
     )
 
 
+@entry("vIqqQqQQqIq")
 def count_wide(
     codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size
 ):
@@ -149,6 +180,7 @@ def count_wide(
     )
 
 
+@entry("vIqqQQqQqIIQqqIuq")
 def hand_out(
     codes, n_columns, n, known, strides, n_known, added, n_added, decoded, counts, at, n_rows,
     n_cells, slots, key, counter,
@@ -160,6 +192,7 @@ def hand_out(
     )  # fmt: skip
 
 
+@entry("vDIDDDdddq")
 def weigh_round(answers, before, slope, work, result, eta, n_before, weight, n):
     _weigh_round(
         carray(answers, n), carray(before, n), carray(slope, n), carray(work, n), carray(result, 2),
@@ -167,31 +200,26 @@ def weigh_round(answers, before, slope, work, result, eta, n_before, weight, n):
     )  # fmt: skip
 
 
-_ENTRY_POINTS = (
-    run, maximise, mix, descend, dot, quadratic, quadratic_value,
-    make_aliases, draw, count_rows, apportion, hand_out, count_bytes, count_wide,
-    weigh_round,
-)  # fmt: skip
+def compile_all() -> bytes:
+    """All entry points, compiled for this machine's processor.
 
-
-def compile_all(signatures: Mapping[str, str]) -> bytes:
-    """The object file of all entry points, named with a prefix, for this machine's processor.
-
-    A signature is a letter for the result, then one for each argument: see `_TYPES`.
+    A line of JSON with their signatures by name, then an object file in which their names have a
+    prefix.
     """
     whole = llvm.parse_assembly("")
-    for entry_point in _ENTRY_POINTS:
-        result, *arguments = (_TYPES[letter] for letter in signatures[entry_point.__name__])
+    for name, (entry_point, signature) in _ENTRY_POINTS.items():
+        result, *arguments = (_TYPES[letter] for letter in signature)
         compiled = cfunc(result(*arguments), error_model="numpy")(entry_point)
         module = llvm.parse_assembly(compiled.inspect_llvm())
-        module.get_function(compiled.native_name).name = PREFIX + entry_point.__name__
+        module.get_function(compiled.native_name).name = PREFIX + name
         whole.link_in(module)
     whole.link_in(llvm.parse_assembly(_abort_stubs(_external_names(whole))))
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(),
         opt=3, reloc="pic", codemodel="jitdefault", jit=True,
     )  # fmt: skip
-    return bytes(machine.emit_object(whole))
+    signatures = {name: signature for name, (_, signature) in _ENTRY_POINTS.items()}
+    return json.dumps(signatures).encode() + b"\n" + bytes(machine.emit_object(whole))
 
 
 def _external_names(module: llvm.ModuleRef) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import json
 import logging
 import os
 import sys
@@ -33,26 +34,9 @@ _LOCK = threading.Lock()
 _LOG = logging.getLogger(__name__)
 _MAX_KEPT = 8
 
-# A letter for the result, then one for each argument: v nothing, d double, q 64-bit integer,
-# u the same without a sign; capitals are addresses of arrays of these, I one of 32-bit integers,
-# C one of bytes, B one of true-or-false bytes.
-SIGNATURES = {
-    "run": "qqqdQqQqQqDqBDDDDqDDq",
-    "maximise": "vQqQqQqDqDqQ",
-    "mix": "vDDdDq",
-    "descend": "vDDdDq",
-    "dot": "dDDq",
-    "quadratic": "dDDDDq",
-    "quadratic_value": "dDDDq",
-    "make_aliases": "vDDIqqQ",
-    "draw": "vIqqqqqQQqQqIDIqquQ",
-    "count_rows": "vIqqQQqQq",
-    "apportion": "vDQQQqIqqDqDD",
-    "count_bytes": "vCqqQqQQqIq",
-    "count_wide": "vIqqQqQQqIq",
-    "hand_out": "vIqqQQqQqIIQqqIuq",
-    "weigh_round": "vDIDDDdddq",
-}
+# A letter for each type of a routine's result and arguments, as `entry_points` says them: v none,
+# d double, q 64-bit integer, u the same without a sign; capitals are addresses of arrays of these,
+# I one of 32-bit integers, C one of bytes, B one of true-or-false bytes.
 _C_TYPES: dict[str, Any] = {
     "v": None,
     "d": ctypes.c_double,
@@ -86,26 +70,27 @@ def pointer(array: NDArray[Any]) -> Cell | None:
 def routine(name: str) -> Callable[..., Any]:
     """A compiled routine. It lets other threads of Python run while it works."""
     with _LOCK:
-        engine = _load_engine()
-    result, *arguments = (_C_TYPES[letter] for letter in SIGNATURES[name])
+        engine, signatures = _load_engine()
+    result, *arguments = (_C_TYPES[letter] for letter in signatures[name])
     return ctypes.CFUNCTYPE(result, *arguments)(engine.get_function_address(f"juncture_{name}"))
 
 
 @cache
-def _load_engine() -> llvm.ExecutionEngine:
-    """The loaded machine code: one for the process, made under a lock and never released."""
+def _load_engine() -> tuple[llvm.ExecutionEngine, dict[str, str]]:
+    """The loaded machine code, one for the process and never released; the routines' signatures."""
+    signatures, _, code = load_compiled().partition(b"\n")
     with suppress(RuntimeError):  # recent versions initialise themselves and say so
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(load_object_file()))
+    engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return engine
+    return engine, json.loads(signatures)
 
 
-def load_object_file() -> bytes:
-    """The object file of all routines: the kept one, or one made and kept now."""
+def load_compiled() -> bytes:
+    """All routines, kept or compiled now: a line of JSON with their signatures, an object file."""
     name = f"juncture-{cache_key()}.o"
     for folder in cache_folders():
         kept = _read(folder / name)
@@ -114,12 +99,12 @@ def load_object_file() -> bytes:
     from juncture.engine.compiled.entry_points import compile_all  # noqa: PLC0415  (imports the compiler)
 
     _LOG.info("compiling Juncture's routines, once for this version and processor")
-    code = compile_all(SIGNATURES)
+    compiled = compile_all()
     for folder in cache_folders():
-        if _write(folder / name, code):
+        if _write(folder / name, compiled):
             _prune(folder)
             break
-    return code
+    return compiled
 
 
 def _prune(folder: Path) -> None:
