@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,11 @@ from juncture import (
 )
 from juncture._util.sparkline import bar_heights
 from juncture._util.text import choose_name, list_names, shorten
+from juncture.mechanisms import HDMM
 from juncture.model.sql.answer import SqlAnswer
+from juncture.privacy import Budget, Ledger
+from juncture.private.curator import Curator
+from juncture.private.sources.source import CodedTable
 from juncture.publish.strongest_pairs import find_strongest_pairs
 from juncture.tables.codebook import OUTSIDE
 from juncture.tables.layout import Layout
@@ -92,6 +97,25 @@ def test_consoles_show_one_short_line(name: str) -> None:
     assert len(text) < 300
     assert "\n" not in text
     assert "array(" not in text
+
+
+def test_the_private_side_is_shown_in_short(tmp_path: Path) -> None:
+    """Ledger, curator, prepared run, result and guarantee: a line each, with what was spent."""
+    ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=2.0))
+    curator = Curator(
+        CodedTable(Domain({"a": 3, "b": 2}), {"a": [0, 1, 2], "b": [0, 1, 1]}), ledger
+    )
+    run = HDMM(Budget(epsilon=1.5)).prepare(
+        Workload.all_marginals(curator.domain, 1), curator.neighbours
+    )
+    assert repr(run) == "Run(hdmm for 2 tasks under epsilon 1.5: 2 events)"
+    result = run(curator)
+    words = "ε = 1.5 (add or remove one record), spent in 2 events"
+    assert repr(result.guarantee) == f"Guarantee({words})"
+    assert repr(result) == f"RunResult(hdmm: a model from 2 measurements, {words})"
+    assert words in result._repr_html_()
+    assert "1.5 of epsilon 2 spent" in repr(ledger)
+    assert repr(curator) == f"Curator(2 attributes, {ledger!r})"
 
 
 @pytest.mark.parametrize(

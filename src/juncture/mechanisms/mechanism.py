@@ -88,6 +88,11 @@ class Run:
     facts: tuple[tuple[str, str], ...] = ()
     """What else is known beforehand, in words."""
 
+    def __repr__(self) -> str:
+        bound = "" if self.costs_are_exact else "at most "
+        n, tasks = len(self.costs), len(self.workload.tasks)
+        return f"Run({self.mechanism} for {tasks} tasks under {self.budget}: {bound}{n} events)"
+
     def __call__(self, curator: Curator, *, watch: Watch = ignore_progress) -> RunResult:
         """Measure and estimate, through a curator whose ledger can pay for all of it."""
         self._check(curator)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from juncture._util.notebook import list_html
 from juncture.errors import InvalidInput
 from juncture.fit.summary import FitSummary
 from juncture.model.model import Model
@@ -59,6 +60,16 @@ class RunResult:
             details=self.details,
             schema=self.schema,
         )
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("mechanism", self.mechanism),
+            ("guarantee", str(self.guarantee)),
+            ("measurements", f"{len(self.measurements):,}"),
+            ("fit", "none" if self.fit is None else self.fit.status.headline),
+        ]
+        shown = "" if self.model is None else self.model._repr_html_()
+        return list_html("RunResult", facts) + shown
 
     def __repr__(self) -> str:
         made = "a model" if self.model is not None else "tables"

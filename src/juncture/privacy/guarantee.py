@@ -151,6 +151,9 @@ class Guarantee:
         protected = f" ({self.neighbours})" if self.neighbours else ""
         return f"{self.state(1.0)}{protected}, spent in {len(self.events)} events"
 
+    def __repr__(self) -> str:
+        return f"Guarantee({self})"
+
     def to_json(self) -> dict[str, Any]:
         """The guarantee as plain data, for a file."""
         return {

@@ -139,6 +139,9 @@ class Ledger:
         with self._lock() as file:
             return [Entry.from_json(line) for line in self._read_lines(file)[1:]]
 
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r}: {self.spent:.4g} of {self.budget} spent)"
+
     @property
     def spent(self) -> float:
         """What was spent so far, in the budget's own unit."""

@@ -81,6 +81,9 @@ class Curator:
         self._sampler: Sampler = ExactSampler()
         self._events: list[Entry] = []
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.domain)} attributes, {self._ledger!r})"
+
     @property
     def domain(self) -> Domain:
         """The attributes with their sizes: public."""
