@@ -48,7 +48,7 @@ _TYPES = {
 _ENTRY_POINTS: dict[str, tuple[Callable[..., Any], str]] = {}
 
 
-def entry(signature: str):
+def entry(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a function a compiled routine, under its name.
 
     The signature is a letter for the result, then one for each argument: see `_TYPES`.
