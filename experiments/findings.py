@@ -8,6 +8,7 @@ from store import Row
 from summary import medians, of, table, values
 
 from juncture.mechanisms.dual_query import DualQuery
+from juncture.privacy.budget import Budget
 
 # Why a figure of ours is worse than the recorded one, where it is: what was found.
 WHY = {
@@ -88,7 +89,7 @@ def rounds_words(rows: list[Row]) -> str:
     sizes = {"titanic": 1304, "adult": 48842, "loans": 42535, "stroke": 19434}
     for data in dict.fromkeys(row["data"] for row in rows):
         if data in sizes:
-            allowed = DualQuery(epsilon=1.0, delta=0.001).count_rounds(sizes[data])
+            allowed = DualQuery(Budget(epsilon=1.0, delta=0.001)).count_rounds(sizes[data])
             lines.append(f"{data} {THEOREM_ROUNDS[data]} and {allowed}")
     if not lines:
         return ""

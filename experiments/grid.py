@@ -22,8 +22,8 @@ from trial import (
     MWEM_SEEDS,
     PRIVBAYES_SEEDS,
     error_of,
-    ran,
     recorded_measurements,
+    simulate,
     to_the_end,
 )
 
@@ -31,15 +31,14 @@ from juncture.errors import ModelTooLarge
 from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import HDMM, Estimation, Template
 from juncture.mechanisms.least_squares import local_least_squares
+from juncture.mechanisms.mechanism import Mechanism
 from juncture.mechanisms.mwem import MWEM, Selection, Update
 from juncture.mechanisms.privbayes import PrivBayes
 from juncture.mechanisms.strategy import Shares
-from juncture.privacy.accounting import rho_of_epsilon
 from juncture.privacy.budget import Budget
 from juncture.tables.workload import workload_error
 
-EPSILON, DELTA = 1.0, 0.001
-RHO = rho_of_epsilon(EPSILON, DELTA)
+PURE, BOTH = Budget(epsilon=1.0), Budget(epsilon=1.0, delta=0.001)
 # Of dense tables: the paper's runs ended at 2 GB, or at their time limit. The factored form, which
 # makes many, takes minutes for a round with larger ones than here.
 FULL: dict[str, Any] = {"update": Update.FULL, "max_table_bytes": 2_000_000_000}
@@ -60,16 +59,18 @@ class Line:
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
 
 
-def _running(mechanism: Any, budget: Budget) -> Trial:  # noqa: ANN401
+def _trial_of(mechanism: Mechanism) -> Trial:
     def trial(data: DataSet, seed: int) -> float:
-        given = replace(mechanism, seed=seed) if hasattr(mechanism, "seed") else mechanism
-        return error_of(ran(given, data, budget, seed), data)
+        seeded = mechanism
+        if isinstance(mechanism, PrivBayes | DualQuery):
+            seeded = replace(mechanism, rng=seed)
+        return error_of(simulate(seeded, data, seed), data)
 
     return trial
 
 
-def _line(mechanism: str, form: str, setting: str, made: Any, budget: Budget, **more: Any) -> Line:  # noqa: ANN401
-    return Line(mechanism, form, setting, _running(made, budget), **more)
+def _line(mechanism: str, form: str, setting: str, made: Mechanism, **more: Any) -> Line:  # noqa: ANN401
+    return Line(mechanism, form, setting, _trial_of(made), **more)
 
 
 def _recorded_local(data: DataSet, seed: int) -> float:
@@ -92,8 +93,7 @@ def _uniform(data: DataSet, _seed: int) -> float:
 
 
 def _recorded_privbayes(estimation: Estimation) -> Trial:
-    form, epsilon = recorded.privbayes(estimation)
-    run = _running(form, Budget(epsilon=epsilon))
+    run = _trial_of(recorded.privbayes(estimation))
 
     def trial(data: DataSet, seed: int) -> float:
         # The recorded runs on Adult had fifteen columns.
@@ -103,22 +103,17 @@ def _recorded_privbayes(estimation: Estimation) -> Trial:
 
 
 def _recorded_dual_query(estimation: Estimation) -> Trial:
-    budget = Budget(epsilon=EPSILON, delta=DELTA)
-    return lambda data, seed: _running(recorded.dual_query(estimation, data.name), budget)(
-        data, seed
-    )
+    return lambda data, seed: _trial_of(recorded.dual_query(estimation, data.name))(data, seed)
 
 
 def _theorem_dual_query(estimation: Estimation) -> Trial:
-    budget = Budget(epsilon=EPSILON, delta=DELTA)
-    made = DualQuery(epsilon=EPSILON, delta=DELTA, estimation=estimation)
-    return lambda data, seed: _running(
-        replace(made, max_rounds=recorded.THEOREM_ROUNDS[data.name]), budget
+    made = DualQuery(BOTH, estimation=estimation)
+    return lambda data, seed: _trial_of(
+        replace(made, max_rounds=recorded.THEOREM_ROUNDS[data.name])
     )(data, seed)
 
 
-PURE, BOTH = Budget(epsilon=EPSILON), Budget(epsilon=EPSILON, delta=DELTA)
-SHARED = PrivBayes(epsilon=EPSILON, structure_share=0.5, usefulness=2.0)
+SHARED = PrivBayes(PURE, structure_share=0.5, usefulness=2.0)
 LINES = (
     Line("none", "uniform", "no data", _uniform, seeds=(0,)),
     Line("HDMM", "original", "recorded", _recorded_local, HDMM_SEEDS),
@@ -128,46 +123,45 @@ LINES = (
     Line("DualQuery", "original", "recorded", _recorded_dual_query(LOCAL), DUAL_QUERY_SEEDS),
     Line("DualQuery", "model", "recorded", _recorded_dual_query(MODEL), DUAL_QUERY_SEEDS),
     _line("MWEM", "original", "recorded", replace(recorded.RecordedMWEM(), **FACTORED),
-          Budget(epsilon=0.75), seeds=MWEM_SEEDS),
-    _line("MWEM", "model", "recorded", recorded.RecordedMWEM(), Budget(epsilon=0.75),
           seeds=MWEM_SEEDS),
-    _line("HDMM", "original", "ours", HDMM(epsilon=EPSILON, estimation=LOCAL), PURE),
-    _line("HDMM", "model", "ours", HDMM(epsilon=EPSILON), PURE),
-    _line("PrivBayes", "original", "ours", PrivBayes(epsilon=EPSILON, estimation=LOCAL), PURE),
-    _line("PrivBayes", "model", "ours", PrivBayes(epsilon=EPSILON), PURE),
+    _line("MWEM", "model", "recorded", recorded.RecordedMWEM(), seeds=MWEM_SEEDS),
+    _line("HDMM", "original", "ours", HDMM(PURE, estimation=LOCAL)),
+    _line("HDMM", "model", "ours", HDMM(PURE)),
+    _line("PrivBayes", "original", "ours", PrivBayes(PURE, estimation=LOCAL)),
+    _line("PrivBayes", "model", "ours", PrivBayes(PURE)),
     _line("DualQuery", "original", "ours",
-          DualQuery(epsilon=EPSILON, delta=DELTA, estimation=LOCAL), BOTH),
-    _line("DualQuery", "model", "ours", DualQuery(epsilon=EPSILON, delta=DELTA), BOTH),
+          DualQuery(BOTH, estimation=LOCAL)),
+    _line("DualQuery", "model", "ours", DualQuery(BOTH)),
     _line("MWEM", "original, full table", "ours",
-          MWEM(epsilon=EPSILON, selection=QUERY, **FULL), PURE, seeds=(0,)),
+          MWEM(PURE, selection=QUERY, **FULL), seeds=(0,)),
     _line("MWEM", "original", "ours",
-          MWEM(epsilon=EPSILON, selection=QUERY, **FACTORED), PURE),
-    _line("MWEM", "model", "ours", MWEM(epsilon=EPSILON, selection=QUERY), PURE),
-    _line("MWEM", "model, marginals", "ours", MWEM(epsilon=EPSILON), PURE),
+          MWEM(PURE, selection=QUERY, **FACTORED)),
+    _line("MWEM", "model", "ours", MWEM(PURE, selection=QUERY)),
+    _line("MWEM", "model, marginals", "ours", MWEM(PURE)),
     _line("PrivBayes", "original", "paper's shares",
-          replace(SHARED, estimation=LOCAL), PURE),
-    _line("PrivBayes", "model", "paper's shares", SHARED, PURE),
+          replace(SHARED, estimation=LOCAL)),
+    _line("PrivBayes", "model", "paper's shares", SHARED),
     Line("DualQuery", "original", "theorem's rounds", _theorem_dual_query(LOCAL)),
     Line("DualQuery", "model", "theorem's rounds", _theorem_dual_query(MODEL)),
     *(
         _line("HDMM", form, f"{shares} shares",
-              HDMM(epsilon=EPSILON, estimation=estimation, shares=shares), PURE)
+              HDMM(PURE, estimation=estimation, shares=shares))
         for shares in (Shares.TOTAL, Shares.RELATIVE)
         for form, estimation in (("original", LOCAL), ("model", MODEL))
     ),
     *(
         _line("HDMM", form, "weighted marginals",
-              HDMM(epsilon=EPSILON, estimation=estimation, template=Template.MARGINALS), PURE)
+              HDMM(PURE, estimation=estimation, template=Template.MARGINALS))
         for form, estimation in (("original", LOCAL), ("model", MODEL))
     ),
-    _line("HDMM", "original", "gaussian", HDMM(rho=RHO, estimation=LOCAL), BOTH),
-    _line("HDMM", "model", "gaussian", HDMM(rho=RHO), BOTH),
-    _line("PrivBayes", "original", "gaussian", PrivBayes(rho=RHO, estimation=LOCAL), BOTH),
-    _line("PrivBayes", "model", "gaussian", PrivBayes(rho=RHO), BOTH),
+    _line("HDMM", "original", "gaussian", HDMM(BOTH, estimation=LOCAL)),
+    _line("HDMM", "model", "gaussian", HDMM(BOTH)),
+    _line("PrivBayes", "original", "gaussian", PrivBayes(BOTH, estimation=LOCAL)),
+    _line("PrivBayes", "model", "gaussian", PrivBayes(BOTH)),
     _line("MWEM", "original", "gaussian",
-          MWEM(rho=RHO, selection=QUERY, **FACTORED), BOTH),
-    _line("MWEM", "model", "gaussian", MWEM(rho=RHO, selection=QUERY), BOTH),
-    _line("MWEM", "model, marginals", "gaussian", MWEM(rho=RHO), BOTH),
+          MWEM(BOTH, selection=QUERY, **FACTORED)),
+    _line("MWEM", "model", "gaussian", MWEM(BOTH, selection=QUERY)),
+    _line("MWEM", "model, marginals", "gaussian", MWEM(BOTH)),
 )  # fmt: skip
 
 

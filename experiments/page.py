@@ -139,8 +139,8 @@ def _cannot(rows: list[Row]) -> str:
     lines = [(f"{r['mechanism']}, {r['form']}, {r['setting']}", r["data"], r["reason"])
              for r in stuck]  # fmt: skip
     limits = (
-        f"The full table was allowed {FULL['most_table_bytes']:,} bytes, about where the paper's "
-        f"runs ended; each table of the factored form {FACTORED['most_table_bytes']:,}, because "
+        f"The full table was allowed {FULL['max_table_bytes']:,} bytes, about where the paper's "
+        f"runs ended; each table of the factored form {FACTORED['max_table_bytes']:,}, because "
         "larger ones take minutes for a round. With more memory and days of time some of these "
         "would end."
     )

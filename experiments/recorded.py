@@ -20,6 +20,7 @@ from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.mwem import MWEM, Selection
 from juncture.mechanisms.privbayes import PrivBayes
+from juncture.privacy.budget import Budget
 from juncture.tables.domain import Clique
 from juncture.tables.queries.blocks import Point, Prefix, Range
 from juncture.tables.queries.products import Kron
@@ -30,27 +31,32 @@ RECORDED_ROUNDS = {"titanic": 6, "adult": 59, "loans": 54, "stroke": 32, "toy": 
 THEOREM_ROUNDS = {"titanic": 6, "adult": 58, "loans": 53, "stroke": 32, "toy": 6}
 
 
-def privbayes(estimation: Estimation) -> tuple[PrivBayes, float]:
-    """The form, and the epsilon that it really spends."""
+def privbayes(estimation: Estimation) -> PrivBayes:
+    """The form, with the epsilon that it really spends."""
     if estimation is Estimation.LOCAL:
-        form = PrivBayes(epsilon=0.75, structure_share=1 / 3, usefulness=2.0, estimation=estimation)
-        return form, 0.75
-    return PrivBayes(epsilon=1.25, structure_share=0.2, usefulness=4.0), 1.25
+        return PrivBayes(
+            Budget(epsilon=0.75), structure_share=1 / 3, usefulness=2.0, estimation=estimation
+        )
+    return PrivBayes(Budget(epsilon=1.25), structure_share=0.2, usefulness=4.0)
 
 
 def dual_query(estimation: Estimation, data: str) -> DualQuery:
     """Ties to first values, and the recorded number of rounds."""
     return DualQuery(
-        epsilon=1.0, delta=0.001, estimation=estimation, random_ties=False,
+        Budget(epsilon=1.0, delta=0.001), estimation=estimation, random_ties=False,
         max_rounds=RECORDED_ROUNDS[data],
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+# A round's measurement had twice the noise that half of epsilon 1 buys.
+_SPENT = Budget(epsilon=0.75)
+
+
+@dataclass(frozen=True)
 class RecordedMWEM(MWEM):
     """Scores cells, measures queries: a round costs epsilon / (2 T) and epsilon / (4 T)."""
 
-    epsilon: float | None = 0.75
+    budget: Budget = _SPENT
     measured_fraction: float = 1 / 3
     selection: Selection = Selection.QUERY
 

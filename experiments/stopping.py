@@ -10,11 +10,10 @@ import time
 
 from context import Cell, Context, Experiment, Rows
 from paper_data import load
-from trial import HDMM_SEEDS, fitted, recorded_measurements, to_the_end
+from trial import HDMM_SEEDS, build_strategy, fitted, recorded_measurements, to_the_end
 
 from juncture.fit.solvers.dual_averaging import DualAveraging
 from juncture.fit.solvers.early_stopping import EarlyStopping
-from juncture.mechanisms.hdmm import HDMM
 from juncture.tables.workload import workload_error
 
 RULE, TO_THE_END, PAPER = "stop at noise", "to the end", "Algorithm 2, 10,000 steps"
@@ -30,7 +29,7 @@ def cells(context: Context) -> list[Cell]:
 def run(cell: Cell, context: Context) -> Rows:
     """All trials of one way."""
     data = load(cell["data"], context.folder)
-    strategy = HDMM(epsilon=1.0).build_strategy(data.workload)
+    strategy = build_strategy(data)
     rows: Rows = []
     for seed in HDMM_SEEDS[: context.n_trials]:
         measured = recorded_measurements(data, seed, strategy=strategy)

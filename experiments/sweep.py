@@ -7,10 +7,9 @@ from collections.abc import Callable
 from algorithm_two import averaged_marginals
 from context import Cell, Context, Experiment, Rows
 from paper_data import DataSet, load
-from trial import HDMM_SEEDS, fitted, recorded_measurements, to_the_end
+from trial import HDMM_SEEDS, build_strategy, fitted, recorded_measurements, to_the_end
 
 from juncture.fit.solvers.early_stopping import EarlyStopping
-from juncture.mechanisms.hdmm import HDMM
 from juncture.mechanisms.least_squares import local_least_squares
 from juncture.tables.domain import Clique
 from juncture.tables.factor import Factor
@@ -41,7 +40,7 @@ def cells(context: Context) -> list[Cell]:
 def run(cell: Cell, context: Context) -> Rows:
     """All trials at one budget."""
     data, epsilon = load(cell["data"], context.folder), cell["epsilon"]
-    strategy = HDMM(epsilon=epsilon).build_strategy(data.workload)
+    strategy = build_strategy(data, epsilon)
     rows: Rows = []
     n_trials = 1 if cell["form"] == AS_RECORDED else min(TRIALS, context.n_trials)
     for seed in HDMM_SEEDS[:n_trials]:

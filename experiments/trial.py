@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from juncture.mechanisms.outcome import Outcome
 from paper_data import DataSet
 
 from juncture.fit.estimation import Estimate, estimate
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.problem import Solver
 from juncture.mechanisms.hdmm import HDMM
+from juncture.mechanisms.mechanism import Mechanism
+from juncture.mechanisms.result import RunResult
 from juncture.mechanisms.strategy import Strategy
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
@@ -31,38 +32,41 @@ DUAL_QUERY_SEEDS = (1137248860, 1582439880, 319854320, 242657693, 525881409)
 MWEM_SEEDS = (2457026461, 2643031147, 2094276510, 2378741324, 1961979125)
 
 
-def ran(mechanism: Any, data: DataSet, budget: Budget, seed: int) -> Outcome:  # noqa: ANN401
-    """A run on simulated noise, with a ledger that allows no more than the budget."""
+def simulate(mechanism: Mechanism, data: DataSet, seed: int) -> RunResult:
+    """A run on simulated noise, with a ledger that allows no more than the mechanism's budget."""
     with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger.create(Path(folder) / "ledger", budget, Neighbours.REPLACE)
+        ledger = Ledger.create(Path(folder) / "ledger", mechanism.budget, Neighbours.REPLACE)
         curator = SimulatedCurator(data.source, ledger, rng=np.random.default_rng(seed))
-        outcome = mechanism.run(curator, data.workload)
-    assert isinstance(outcome, Outcome)
-    return outcome
+        return mechanism.run(curator, data.workload)
 
 
-def error_of(outcome: Outcome, data: DataSet) -> float:
+def error_of(result: RunResult, data: DataSet) -> float:
     """The paper's workload error."""
-    return workload_error(data.truth, outcome.answers(data.workload))
+    return workload_error(data.truth, result.answers(data.workload))
+
+
+def build_strategy(data: DataSet, epsilon: float = 1.0) -> Strategy:
+    """What HDMM measures for the workload."""
+    return HDMM(Budget(epsilon=epsilon)).build_strategy(data.workload, Neighbours.REPLACE)
 
 
 def recorded_measurements(
     data: DataSet, seed: int, epsilon: float = 1.0, strategy: Strategy | None = None
 ) -> list[Measurement]:
     """HDMM's measurements with the noise of the 2019 driver: one stream, block after block."""
-    chosen = strategy or HDMM(epsilon=epsilon).build_strategy(data.workload)
-    rng, found = np.random.RandomState(seed), []
+    chosen = strategy or build_strategy(data, epsilon)
+    rng, measurements = np.random.RandomState(seed), list[Measurement]()
     cliques = [part.clique for part in chosen.queries]
     for part, table in zip(chosen.queries, data.source.exact_counts(cliques), strict=True):
         operator = bind(part.query or Identity(), data.domain.project(part.clique))
         scale = 2.0 * len(chosen.queries) / epsilon
         noisy = operator.apply(table.values) + rng.laplace(0.0, scale, operator.n_rows)
-        found.append(
+        measurements.append(
             Measurement(
                 part.clique, noisy, stddev=scale * 2.0**0.5, query=part.query, noise="laplace"
             )
         )
-    return found
+    return measurements
 
 
 def fitted(
