@@ -197,14 +197,14 @@ def print_planning(repeats: int) -> None:
 
 @dataclass(frozen=True)
 class FitLine:
-    """One line of the table of fits; `most_repeats` is how often the peer runs at most."""
+    """One line of the table of fits; `max_repeats` is how often the peer runs at most."""
 
     label: str
     problem: str
     task: str
     target: float
     methods: tuple[str, ...]
-    most_repeats: int = 2
+    max_repeats: int = 2
 
 
 # The peer's estimators, the likely best first: when first tried, the others have little longer
@@ -281,7 +281,7 @@ class FitRunner:
     def run_all(self, line: FitLine, repeat: int) -> None:
         """One more fit of ours, and one of each of the peer's estimators still in the race."""
         self.run("ours", line, PATIENCE_SECONDS)
-        if self.peer_python is None or repeat >= line.most_repeats:
+        if self.peer_python is None or repeat >= line.max_repeats:
             return
         methods = [m for m in line.methods if repeat == 0 or math.isfinite(self.median(m, line))]
         for method in methods:

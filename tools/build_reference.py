@@ -25,67 +25,63 @@ _INTRODUCTION = """\
 
 Made from the docstrings by `tools/build_reference.py`: change those, not this page.
 
-The names of the first nine parts are imported from `juncture` itself, as in
-`from juncture import Domain`; those after them from the module that their heading names. The full
-docstring of each name, which also proves what a mechanism costs, is shown by `help(...)`.
+The names of the first parts are those of `juncture` itself: after `import juncture as jn` they are
+`jn.release`, `jn.Budget` and so on, and those of its three namespaces `jn.queries.Prefix`,
+`jn.solvers.Accelerated`, `jn.mechanisms.HDMM`. The parts after them name the module to import from.
+The full docstring of each name, which also proves what a mechanism costs, is shown by `help(...)`.
 """
 GROUPS = {
-    "Domains and tables": ("Domain", "Factor", "Layout", "Codebook", "Coding"),
-    "Queries": (
-        "Identity", "Total", "Point", "Subset", "Range", "Prefix", "AllRanges", "Buckets",
-        "WeightedSum", "Moments", "Matrix", "Kron", "Stack", "Scaled",
+    "From a private table to a release": (
+        "release", "read_table", "Release", "load", "write_report",
     ),
+    "Privacy": ("Budget", "Pure", "ZCDP", "Neighbours", "Guarantee", "Ledger", "Curator"),
+    "What is asked for": ("Workload", "queries"),
+    "Mechanisms": ("mechanisms",),
     "From measurements to a model": (
-        "Measurement", "estimate", "Estimate", "Status", "FitSummary", "Model",
+        "Measurement", "estimate", "Estimate", "Status", "FitSummary", "Model", "solvers",
     ),
-    "Releases": ("Release", "load"),
+    "Domains and tables": ("Domain", "Factor", "Codebook", "Coding", "Plan"),
     "Schemas": ("Schema", "read_schema"),
     "Column kinds": ("Categorical", "Boolean", "Integer", "Number", "Date"),
-    "Solvers": (
-        "Accelerated", "EarlyStopping", "Smoothed", "Proximal", "Sequential", "MirrorDescent",
-        "DualAveraging", "InteriorGradient", "LBFGS",
-    ),
-    "The engine": ("Plan", "Propagation"),
     "Errors": (
         "JunctureError", "InvalidInput", "UnknownAttribute", "ModelTooLarge", "ImpossibleModel",
         "BudgetExceeded", "NotPublic", "UnreadableFile",
     ),
 }  # fmt: skip
-"""The names of `juncture` by what they are for."""
-# Members of these groups all have the methods of their family, which few people call.
-_FAMILIES = frozenset({"Column kinds", "Queries", "Solvers"})
+"""The names of `juncture` by what they are for; a namespace stands for the names in it."""
+# Members of these all have the methods of their family, which few people call.
+_FAMILIES = frozenset({"Column kinds", "queries", "solvers"})
 MODULES = {
+    "Options of mechanisms": (
+        "mechanisms.hdmm",
+        "mechanisms.strategy",
+        "mechanisms.mwem",
+        "mechanisms.registry",
+        "privacy.dependence",
+        "tables.workload",
+    ),
+    "The private side": (
+        "private.sources.source",
+        "private.sources.duck",
+        "private.sources.spark",
+        "private.samples",
+        "private.simulated",
+        "privacy.request",
+        "privacy.score",
+        "privacy.accounting",
+        "privacy.ledger",
+        "privacy.guarantee",
+    ),
     "Column kinds of your own": (
         "tables.columns.base",
         "tables.columns.sql",
         "tables.columns.display",
         "tables.columns.summary",
     ),
-    "Mechanisms": (
-        "tables.workload",
-        "mechanisms.hdmm",
-        "mechanisms.mwem",
-        "mechanisms.privbayes",
-        "mechanisms.dual_query",
-        "mechanisms.outcome",
-        "mechanisms.forecast",
-    ),
-    "The private side": (
-        "private.sources.read",
-        "private.sources.source",
-        "private.sources.duck",
-        "private.sources.spark",
-        "private.samples",
-        "privacy.accounting",
-        "privacy.ledger",
-        "privacy.request",
-        "private.curator",
-        "private.simulated",
-    ),
+    "The engine": ("tables.layout", "engine.oracle", "engine.propagation"),
     "For people": (
         "tables.records",
         "model.sql.answer",
-        "publish.report.document",
         "publish.noisy_tables",
         "publish.records",
         "publish.comparison",
@@ -93,7 +89,14 @@ MODULES = {
     ),
 }
 # What is public in a module but is a type or a helper of its own.
-_ASIDE = frozenset({"ArrowTable", "Mechanism", "mechanism_for"})
+_ASIDE = frozenset(
+    {
+        "ArrowTable", "BoundScore", "Prices", "SeededSampler", "Setting", "check_same_domain",
+        "counting_operator", "describe_query", "divide_budget", "optimise_product", "optimise_union",
+        "read_entries", "redact_error", "refuse_overspending", "refuse_unknown_format", "single_row",
+        "table_domain", "usual_delta",
+    }
+)  # fmt: skip
 
 
 def main() -> None:
@@ -104,22 +107,39 @@ def main() -> None:
 
 def page() -> str:
     """The whole page."""
-    parts = [_INTRODUCTION]
+    parts, seen = [_INTRODUCTION], set[int]()
     for title, names in GROUPS.items():
         parts.append(f"## {title}\n")
-        brief = title in _FAMILIES
-        parts += [entry(name, getattr(juncture, name), brief=brief) for name in names]
+        for name in names:
+            value = getattr(juncture, name)
+            if isinstance(value, ModuleType):
+                parts += _namespace(name, value, seen)
+            else:
+                seen.add(id(value))
+                parts.append(entry(name, value, brief=title in _FAMILIES))
     for title, names in MODULES.items():
         parts.append(f"## {title}\n")
         for name in names:
-            parts += _module(import_module(f"juncture.{name}"))
+            parts += _module(import_module(f"juncture.{name}"), seen)
     return "\n".join(parts)
 
 
-def _module(module: ModuleType) -> Iterator[str]:
+def _namespace(name: str, module: ModuleType, seen: set[int]) -> Iterator[str]:
+    """The names that a namespace gives away; where they are defined does not matter."""
+    yield f"### juncture.{name}\n\n{_first_line(module)}\n"
+    for each in module.__all__:
+        value = getattr(module, each)
+        seen.add(id(value))
+        if inspect.isclass(value) or inspect.isfunction(value):  # not the name of a type
+            yield entry(each, value, level=4, brief=name in _FAMILIES)
+
+
+def _module(module: ModuleType, seen: set[int]) -> Iterator[str]:
+    """What a module defines, less what stands on the page already."""
     yield f"### {module.__name__}\n\n{_first_line(module)}\n"
     for name, value in own_names(module).items():
-        yield entry(name, value, level=4)
+        if id(value) not in seen:
+            yield entry(name, value, level=4)
 
 
 def own_names(module: ModuleType) -> dict[str, Any]:
@@ -203,8 +223,8 @@ def _type(annotation: Any) -> str:  # noqa: ANN401
 def _default(value: Any) -> str:  # noqa: ANN401
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
-    if inspect.isfunction(value):
-        return value.__name__
+    if inspect.isfunction(value) or inspect.isclass(value):
+        return str(value.__name__)
     return repr(value)
 
 
@@ -218,7 +238,13 @@ def _members(value: Any) -> Iterator[str]:  # noqa: ANN401
     for name, member in _inherited(value).items():
         is_value = isinstance(member, property) or _is_cached(member)
         called = "" if is_value else f"({', '.join(_argument_names(_plain(member)))})"
-        yield f"`{name}{called}`: {_first_line(_plain(member))}"
+        yield f"`{name}{called}`: {_member_line(value, name)}"
+
+
+def _member_line(cls: type, name: str) -> str:
+    """What a member is for: where it only refers to that of an ancestor, the ancestor's words."""
+    docs = [_first_line(_plain(vars(each)[name])) for each in cls.__mro__ if name in vars(each)]
+    return next((doc for doc in docs if doc and not doc.startswith("See `")), docs[0])
 
 
 def _argument_names(function: Any) -> Iterator[str]:  # noqa: ANN401
@@ -252,7 +278,7 @@ def _plain(member: Any) -> Any:  # noqa: ANN401
 
 def _first_line(value: Any) -> str:  # noqa: ANN401
     """The first line of a docstring."""
-    return (inspect.getdoc(value) or "").splitlines()[0]
+    return (inspect.getdoc(value) or "").partition("\n")[0]
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ def test_the_page_is_for_people(tool: dict[str, Any]) -> None:
     assert " 0x" not in page
     assert "<lambda>" not in page
     assert "<factory>" not in page
+    assert "<class" not in page
     assert ": \n" not in page
     assert "estimate(\n    domain: Domain," in page
     assert "- `project(attributes)`: The marginal on any attributes" in page
