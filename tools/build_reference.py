@@ -91,12 +91,26 @@ MODULES = {
 # What is public in a module but is a type or a helper of its own.
 _ASIDE = frozenset(
     {
-        "ArrowTable", "BoundScore", "Prices", "SeededSampler", "Setting", "check_same_domain",
-        "counting_operator", "describe_query", "divide_budget", "optimise_product", "optimise_union",
-        "read_entries", "redact_error", "refuse_overspending", "refuse_unknown_format", "single_row",
-        "table_domain", "usual_delta",
+        "ArrowTable",
+        "BoundScore",
+        "Prices",
+        "SeededSampler",
+        "Setting",
+        "check_same_domain",
+        "counting_operator",
+        "describe_query",
+        "divide_budget",
+        "optimise_product",
+        "optimise_union",
+        "read_entries",
+        "redact_error",
+        "refuse_overspending",
+        "refuse_unknown_format",
+        "single_row",
+        "table_domain",
+        "usual_delta",
     }
-)  # fmt: skip
+)
 
 
 def main() -> None:
