@@ -140,7 +140,7 @@ def page() -> str:
 
 def _namespace(name: str, module: ModuleType, seen: set[int]) -> Iterator[str]:
     """The names that a namespace gives away; where they are defined does not matter."""
-    yield f"### juncture.{name}\n\n{_first_line(module)}\n"
+    yield f"### jn.{name}\n\n{_first_line(module)}\n"
     for each in module.__all__:
         value = getattr(module, each)
         seen.add(id(value))

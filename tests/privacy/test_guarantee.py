@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from guarantees import guarantee_of
+from juncture.errors import InvalidInput
 from juncture.privacy.accounting import Neighbours, epsilon_of_rho
 from juncture.privacy.budget import Budget
 from juncture.privacy.guarantee import Guarantee, Notion, Statement
@@ -44,6 +45,33 @@ def test_no_test_between_two_tables_beats_the_stated_chance(rho: float) -> None:
     for delta in (1e-9, 1e-6, 1e-3):
         stated = guarantee_of([{**GAUSSIAN, "rho": rho}], Budget(epsilon=50.0, delta=delta))
         assert best <= stated.state(1e4).best_guess <= 1.0
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_a_group_is_k_steps_of_neighbours(k: int) -> None:
+    """No test between tables that differ in k records beats what is stated for such a group.
+
+    Answers are k times as far apart: the best test between two Gaussians is then right with the
+    probability Phi(k d / 2), and that between two Laplace ones, at scale 1 / epsilon, with
+    1 - exp(-k epsilon / 2) / 2. A pure epsilon counts k times.
+    """
+    rho, epsilon = 0.02, 0.3
+    for budget in (None, Budget(rho=1.0), Budget(epsilon=9.0, delta=1e-6)):
+        gaussian = guarantee_of([{**GAUSSIAN, "rho": rho}], budget).state(1e4, group_size=k)
+        assert float(norm.cdf(k * math.sqrt(2.0 * rho) / 2.0)) <= gaussian.best_guess
+        assert gaussian.rho == pytest.approx(k**2 * rho)
+        assert gaussian.epsilon == pytest.approx(epsilon_of_rho(k**2 * rho, gaussian.delta))
+        laplace = [{**LAPLACE, "epsilon": epsilon, "rho": epsilon**2 / 2.0}]
+        stated = guarantee_of(laplace, budget).state(1e4, group_size=k)
+        assert 1.0 - math.exp(-k * epsilon / 2.0) / 2.0 <= stated.best_guess
+    pure = guarantee_of(laplace).state(1e4, group_size=k)
+    assert pure.best_guess == pytest.approx(1.0 / (1.0 + math.exp(-k * epsilon)))
+
+
+def test_a_group_has_members() -> None:
+    """Nobody asks about no records."""
+    with pytest.raises(InvalidInput, match="`group_size` must be at least 1; got 0"):
+        guarantee_of([GAUSSIAN]).state(1e4, group_size=0)
 
 
 def test_the_stated_chance_is_reached_by_randomised_response() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import juncture
-from pages_run import ROOT, blocks, commands, do_page, masked
+from pages_run import ROOT, blocks, commands, do_page, masked, script
 
 MODULES = [m.name for m in pkgutil.walk_packages(juncture.__path__, "juncture.")]
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
@@ -22,7 +22,7 @@ WRITTEN = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 # Every page with something to run, and words that it prints when that is done.
 PAGES = {
-    "README.md": ["sound: 3 events", "Its largest clique is (x0, x1,"],
+    "README.md": ["valid: 3 events", "(add or remove one record), spent in 3 events"],
     "docs/quick-start.md": [
         "NOT PUBLIC",
         "Written by a person",
@@ -37,7 +37,7 @@ PAGES = {
     "docs/how-to/count-on-spark.md": ["spent 0.5"],
     "docs/coming-from-mbi.md": ["99.94"],
     "docs/how-it-works.md": ["closest possible", "none is below", "women who cough: 9.1"],
-    "docs/guarantee.md": ["at most 73.1%", "epsilon 3"],
+    "docs/guarantee.md": ["at most 73.1%", "epsilon 3", "5 records of one person: ε ="],
     "docs/estimation.md": ["junction tree", "Its largest clique is (x0, x1,"],
     "docs/inference.md": ["(2, 2, 2, 2)", "mean_wealth"],
     "docs/private-side.md": ["within the budget of epsilon 1", "every count of age, work"],
@@ -67,18 +67,23 @@ def test_every_page_with_something_to_run_is_run() -> None:
     showing = {
         str(page.relative_to(ROOT))
         for page in WRITTEN
-        if any(block.kind in ("python", "console") for block in blocks(page.read_text()))
+        if any(
+            block.kind in ("python", "console") or (block.kind == "sh" and any(script(block.text)))
+            for block in blocks(page.read_text())
+        )
     }
     assert showing == set(PAGES)
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
 def test_no_command_escapes_the_runner(page: Path) -> None:
-    """Commands of ours stand in console blocks, with a prompt, and nothing else does."""
+    """Commands of ours stand in console blocks with a prompt, or in sh blocks without one."""
     for block in blocks(page.read_text()):
         if block.kind == "console":
             assert block.text.startswith("$ juncture ")
             assert all(words[0] == "juncture" for words, _ in commands(block.text))
+        elif block.kind == "sh":
+            assert not any(line.startswith("$ ") for line in block.text.splitlines())
         elif page.name != "command-line.md":
             assert not any(
                 line.startswith(("$ ", "juncture ")) for line in block.text.splitlines()
@@ -99,6 +104,11 @@ def test_what_is_shown_is_held_against_what_is_printed(
         do_page(page.format("version one"), tmp_path, printed)
     with pytest.raises(AssertionError, match="ended with 2"):
         do_page("```console\n$ juncture nonsense\n```\n", tmp_path, printed)
+    for block in ("sh\njuncture --version", "python\nprint('juncture 7.1')"):
+        shown = f"```{block}\n```\n\n```text\njuncture {{}}\n```\n"
+        do_page(shown.format("0.8"), tmp_path, printed)
+        with pytest.raises(AssertionError, match="is not what"):
+            do_page(shown.format("version one"), tmp_path, printed)
     assert masked("  a  -3.5e-07 ------ 1,234 (0, 5)") == "a # -- # (#, #)"
 
 

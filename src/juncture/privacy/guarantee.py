@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from juncture.errors import InvalidInput
 from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Entry
@@ -119,20 +120,25 @@ class Guarantee:
         """Whether the events give a guarantee in any notion."""
         return bool(self.events) and (self.is_pure or math.isfinite(self.rho))
 
-    def state(self, n_records: float) -> Statement:
+    def state(self, n_records: float, group_size: int = 1) -> Statement:
         """The guarantee in figures: in the notion of the budget where it is known.
 
         A delta that nobody chose is a power of ten, at most a millionth and well below one in the
         number of records.
+
+        `group_size` asks about so many records that change together, such as all of one person's.
+        Tables that differ in k records are k steps of neighbours apart: an epsilon counts k times,
+        a rho k squared times (Bun and Steinke 2016).
         """
-        budget = self.budget
+        budget, costs = self.budget, [_scale_cost(cost, group_size) for cost in self.costs]
+        rho = math.fsum(cost.rho for cost in costs)
         if budget is not None and budget.delta is not None:
-            epsilon = self.epsilon_for(budget.delta)
-            return Statement(Notion.APPROXIMATE, epsilon, budget.delta, self.rho)
+            epsilon = composed_epsilon(costs, budget.delta)
+            return Statement(Notion.APPROXIMATE, epsilon, budget.delta, rho)
         if self.is_pure and (budget is None or budget.rho is None):
-            return Statement(Notion.PURE, self.epsilon, 0.0, self.rho)
+            return Statement(Notion.PURE, math.fsum(cost.epsilon for cost in costs), 0.0, rho)
         delta = usual_delta(n_records)
-        return Statement(Notion.ZCDP, self.epsilon_for(delta), delta, self.rho)
+        return Statement(Notion.ZCDP, composed_epsilon(costs, delta), delta, rho)
 
     @property
     def days(self) -> tuple[str, str] | None:
@@ -173,6 +179,13 @@ class Guarantee:
             budget=None if budget is None else Budget(**budget),
             unit=Unit(text["unit"]),
         )
+
+
+def _scale_cost(cost: Cost, group_size: int) -> Cost:
+    """What an event costs a group of records that change together."""
+    if group_size < 1:
+        raise InvalidInput(f"`group_size` must be at least 1; got {group_size}.")
+    return Cost(epsilon=group_size * cost.epsilon, rho=group_size**2 * cost.rho)
 
 
 def read_entries(events: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
