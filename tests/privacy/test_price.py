@@ -13,7 +13,7 @@ from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import ZCDP, Price, Pure
 from juncture.tables.domain import Domain
-from juncture.tables.noise import Noise, noise_named, register_noise
+from juncture.tables.noise import Noise, find_noise, register_noise
 from juncture.tables.queries import AllRanges, Identity, Kron, Matrix, Prefix, Total
 from juncture.tables.queries.products import bind
 
@@ -115,9 +115,9 @@ def test_what_a_kind_says_of_itself_is_true(noise: Noise) -> None:
 def test_a_kind_that_nobody_registered_is_refused() -> None:
     """By name and as an object; a name is given only once."""
     with pytest.raises(InvalidInput, match="must be one of gaussian, laplace"):
-        noise_named("cauchy")
+        find_noise("cauchy")
     with pytest.raises(InvalidInput, match="register_noise"):
-        noise_named(Uniform())
+        find_noise(Uniform())
 
     class Impostor(Uniform):
         """Another kind under a known name."""

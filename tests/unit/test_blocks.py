@@ -113,10 +113,10 @@ def test_large_blocks_without_a_dense_matrix() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (block.Point(6), "`codes` must be some of 0 to 5; got \\[6\\]"),
-        (block.Point(-1), "`codes` must be some of 0 to 5"),
-        (block.Subset([]), "`codes` must be some of 0 to 5; got \\[\\]"),
-        (block.Range(3, 2), "`codes` must be some of"),
+        (block.Point(6), "`codes` must be one or more of 0 to 5; got \\[6\\]"),
+        (block.Point(-1), "`codes` must be one or more of 0 to 5"),
+        (block.Subset([]), "`codes` must be one or more of 0 to 5; got \\[\\]"),
+        (block.Range(3, 2), "`codes` must be one or more of"),
         (block.WeightedSum((1.0, 2.0)), "`values` must be 6 finite numbers"),
         (block.Moments(2, (1.0,) * 5 + (np.nan,)), "`values` must be 6 finite numbers"),
         (block.Buckets([0, 1]), "one bucket for each of the 6 values; got 2"),

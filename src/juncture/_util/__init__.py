@@ -1,1 +1,1 @@
-"""What every room uses: threads, memory, progress, atomic files, HTML."""
+"""What every room uses: threads, memory, progress, atomic files, HTML, short texts."""

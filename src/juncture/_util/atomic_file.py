@@ -12,9 +12,9 @@ from typing import IO
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` once it is whole and on the disk.
+    """Open a file to write to, which replaces `path` once it is complete and on the disk.
 
-    Whatever stops the writing, also the user, leaves `path` as it was and nothing else behind.
+    If anything stops the writing, even the user, `path` stays as it was and nothing is left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:

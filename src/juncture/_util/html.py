@@ -1,6 +1,6 @@
-"""HTML and SVG as Python calls: whatever is plain text is escaped, always.
+"""HTML and SVG as Python calls: plain text is always escaped.
 
-Names of attributes and labels of values come from files that anybody may have written. So there is
+Names of attributes and labels of values come from files that anyone may have written. So there is
 one way to make markup, `tag`, and it escapes every text that is not markup already.
 """
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-# What no document may hold: controls, halves of surrogate pairs, and non-characters.
+# No document may hold these: controls, halves of surrogate pairs, and non-characters.
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _VOID = frozenset({"br", "hr", "link", "meta"})
 _SHAPES = frozenset({"circle", "line", "path", "rect"})
@@ -27,14 +27,14 @@ Attribute = str | float | bool | None
 
 
 def text(plain: str) -> Markup:
-    """A text as it shall be read; markup stays as it is."""
+    """Escape a text, so that it reads as written; markup stays as it is."""
     if isinstance(plain, Markup):
         return plain
     return Markup(escape(_UNFIT.sub("\ufffd", plain)))
 
 
 def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
-    """An element. Of attribute names, a last underscore is dropped and others become hyphens.
+    """An element. In attribute names, a last underscore is dropped and others become hyphens.
 
     >>> tag("p", "a < b ", tag("b", "bold"), class_="note", hidden=None)
     '<p class="note">a &lt; b <b>bold</b></p>'
@@ -49,13 +49,13 @@ def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
 
 
 def join(children: Iterable[Child], between: str = "") -> Markup:
-    """Children one after another, lists among them opened; what is None is left out."""
+    """Join children, opening lists among them and leaving out None."""
     parts = [_render_child(child) for child in children if child is not None]
     return Markup(text(between).join(parts))
 
 
 def format_number(value: float) -> str:
-    """A coordinate, as short as a hundredth of a pixel allows."""
+    """A coordinate with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.0f}"
 
 

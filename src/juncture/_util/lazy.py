@@ -1,6 +1,6 @@
 """Public names of a package that are imported when they are first used.
 
-A program that needs one name of a package, or only says how it is called, does not wait for all.
+A program that needs one name of a package, or only its help text, does not wait for the others.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ Exports = tuple[Callable[[str], object], Callable[[], list[str]], list[str]]
 
 
 def export(package: str, homes: Mapping[str, Sequence[str]]) -> Exports:
-    """`__getattr__`, `__dir__` and `__all__` for a package: for each module the names it gives.
+    """Make `__getattr__`, `__dir__` and `__all__` for a package.
 
-    A module without names is exported itself, under the last part of its name.
+    `homes` lists, for each module, the names that the package takes from it. A module without names
+    is exported itself, under the last part of its name.
 
         __getattr__, __dir__, __all__ = export(__name__, {"juncture.tables.domain": ["Domain"]})
     """

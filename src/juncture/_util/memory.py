@@ -1,4 +1,4 @@
-"""How much memory is free: for this machine, or for the container that we run in."""
+"""How much memory is free on this machine, or in the container that we run in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _free_on_machine() -> int:
 
 
 def _free_in_container() -> list[int]:
-    """What a control group leaves us, where one sets a limit."""
+    """The bytes that a control group leaves us, where one sets a limit."""
     free = []
     for limit, used in _CONTAINER:
         if Path(limit).exists() and Path(used).exists():

@@ -1,7 +1,7 @@
 """How objects show in a notebook: small pieces of HTML that suit any theme.
 
-They use the notebook's own text colour, more or less opaque, and nothing else; so they can be read
-on light and on dark ground. Everything is taken as plain data, for this lies below the objects.
+They use only the notebook's own text colour, more or less opaque, so they can be read on light and
+dark backgrounds. All functions take plain data: this module ranks below the objects that it shows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def table_html(
 ) -> str:
     """A factor: a number, a column, or rows and columns; the first of them where there are many.
 
-    `labels` are what the codes of each attribute are called, where that is known.
+    `labels` are the names of each attribute's codes, where they are known.
     """
     names = labels or [range(size) for size in values.shape]
     sizes = " × ".join(
@@ -65,7 +65,7 @@ def _grid(
     heads: Sequence[str],
     rows: Values,
 ) -> Markup:
-    """The rows by their codes; the last attribute goes across where there are several."""
+    """The rows with their codes; the last of several attributes runs across."""
     down = attributes[:-1] if len(attributes) > 1 else attributes
     sizes = [len(names) for names in labels[: len(down)]]
     last = f"{down[-1]} ↓ {attributes[-1]} →" if len(attributes) > 1 else down[-1]
@@ -92,7 +92,7 @@ def _rest_note(values: Values) -> str | None:
 
 
 def format_numbers(values: Values) -> list[str]:
-    """Numbers, all to the same number of decimals while they are of ordinary size."""
+    """Numbers as texts, all with the same number of decimals if their size is ordinary."""
     flat = values.reshape(-1)
     finite = flat[np.isfinite(flat)]
     top = float(np.abs(finite).max(initial=0.0))
@@ -157,7 +157,7 @@ def _sparkline(line: Line) -> Markup:
 def rows_html(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], n_rows: int
 ) -> str:
-    """A table of values: its first columns, and its first rows of so many in all."""
+    """A table of values: its first columns and rows. `n_rows` is how many rows it has in all."""
     heads = columns[:_MAX_LINES]
     top = tag("tr", [tag("th", name, style=f"{_CELL};{_LINE}") for name in heads])
     lines = [
@@ -171,7 +171,7 @@ def rows_html(
 
 
 def _format_value(value: object) -> str:
-    """A value as people write it; fractions short, and a missing one as SQL has it."""
+    """A value as people write it: fractions short, a missing value as NULL."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):

@@ -9,7 +9,7 @@ Values = NDArray[np.float64]
 
 
 def bar_heights(masses: Values, max_bars: int) -> Values:
-    """Heights between 0 and 1 of at most so many bars; adjacent values share one as their mean.
+    """Heights between 0 and 1 of at most `max_bars` bars; a bar is the mean of adjacent values.
 
     The mean, not the sum: where values do not divide evenly among the bars, a bar of three must
     not stand above its neighbours of two.

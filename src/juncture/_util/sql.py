@@ -1,10 +1,10 @@
-"""Names and texts as SQL writes them."""
+"""Quoting of names and texts in SQL."""
 
 from __future__ import annotations
 
 
 def quote_name(name: str) -> str:
-    """A column's name in double quotes, whatever characters it has.
+    """A column's name in double quotes; it may hold any characters.
 
     >>> quote_name("hours per week")
     '"hours per week"'
@@ -13,7 +13,7 @@ def quote_name(name: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """A text in single quotes, whatever characters it has.
+    """A text in single quotes; it may hold any characters.
 
     >>> quote_text("it's")
     "'it''s'"

@@ -9,7 +9,7 @@ _MAX_NAME = 50
 
 
 def list_names(names: Iterable[str], max_letters: int = _MAX_LETTERS) -> str:
-    """As many names as fit, and how many there are beyond them.
+    """The names that fit, and how many more there are.
 
     >>> list_names(["age", "sex", "income"], max_letters=8)
     'age, sex and 1 more'
@@ -24,7 +24,7 @@ def list_names(names: Iterable[str], max_letters: int = _MAX_LETTERS) -> str:
 
 
 def shorten(text: str, max_letters: int = _MAX_NAME) -> str:
-    """A text cut to so many letters.
+    """A text cut to at most `max_letters` letters.
 
     >>> shorten("hours-per-week", 9)
     'hours-pe…'
@@ -33,7 +33,7 @@ def shorten(text: str, max_letters: int = _MAX_NAME) -> str:
 
 
 def choose_name(name: str, taken: Iterable[str]) -> str:
-    """A name that differs from others, whatever the case of their letters.
+    """A name that differs from those taken, also when case is ignored.
 
     >>> choose_name("count", ["age", "Count"])
     'count_'
@@ -45,7 +45,7 @@ def choose_name(name: str, taken: Iterable[str]) -> str:
 
 
 def count_noun(n: int, noun: str) -> str:
-    """A number of things.
+    """A number and its noun, in the plural where it needs one.
 
     >>> count_noun(1, "record"), count_noun(1200, "record")
     ('1 record', '1,200 records')

@@ -1,4 +1,4 @@
-"""Work divided between threads: compiled routines let other threads run."""
+"""Work divided between threads: compiled routines release the lock that Python threads share."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
-Part = TypeVar("Part")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def run_parallel(run: Callable[[Part], Result], items: Sequence[Part]) -> list[Result]:
-    """The results of all parts, which run at the same time."""
+def run_parallel(run: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Run a function on all items at the same time; gives their results in order."""
     if not items:
         return []
     others = [_pool(len(items) - 1).submit(run, item) for item in items[1:]]
@@ -22,14 +22,18 @@ def run_parallel(run: Callable[[Part], Result], items: Sequence[Part]) -> list[R
 
 
 def cpu_count() -> int:
-    """How many this process may use, which may be fewer than the machine has."""
+    """The processors that this process may use, perhaps fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def split_range(n: int, min_size: int) -> list[tuple[int, int]]:
-    """A range in as many parts as there are processors, if each part is worth a thread."""
+    """Split a range into at most one part per processor, each of at least `min_size`.
+
+    >>> split_range(10, min_size=100)
+    [(0, 10)]
+    """
     n_parts = max(1, min(cpu_count(), n // min_size))
     ends = [n * part // n_parts for part in range(n_parts + 1)]
     return list(pairwise(ends))

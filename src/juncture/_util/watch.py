@@ -1,11 +1,11 @@
-"""Progress of long work: the one kind of hook that is called with it."""
+"""Progress of long work: the one kind of hook that reports it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Watch = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is at most."""
+"""Called with the name of the work, how much of it is done, and the most that it may take."""
 
 
 def ignore_progress(_what: str, _done: int, _maximum: int) -> None:

@@ -1,4 +1,4 @@
-"""Codes as Arrow columns: what they stand for, or values as the user's own table holds them."""
+"""Codes as Arrow columns: what they stand for, or values like those of the user's own table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TYPES: Mapping[frozenset[type], pa.DataType] = {
 
 
 class _ColumnDecoder(Protocol):
-    """One attribute's way from codes to values; remembers how far its random numbers have come."""
+    """Turns one attribute's codes into values; keeps the state of its random numbers."""
 
     type: pa.DataType
 
@@ -37,10 +37,10 @@ class _ColumnDecoder(Protocol):
 class RecordDecoder:
     """Turns records of codes into Arrow tables, any number of records at a time.
 
-    Without a schema, a code becomes what the codebook calls it. With one, it becomes a value as
-    the user's own table holds it: numbers and dates are drawn inside their bins, from random
+    Without a schema, a code becomes its label in the codebook. With one, it becomes a value like
+    those of the user's own table: numbers and dates are drawn inside their bins, from random
     numbers that `seed` fixes. Each column has random numbers of its own and takes them in the
-    order of the records, so it makes no difference to a record how many come at a time.
+    order of the records, so a record does not depend on how many are decoded at a time.
 
     With `keep_dictionaries`, texts stay codes beside a list of texts: fewer bytes to write.
     """
@@ -72,7 +72,7 @@ class RecordDecoder:
 
 
 def long_table(domain: Domain, values: NDArray[np.float64], codebook: Codebook | None) -> pa.Table:
-    """A row for each cell of a table: what its codes stand for, and its value."""
+    """A table in long form: a row for each cell, with what its codes stand for and its value."""
     axes = np.ix_(*(np.arange(size, dtype=np.int32) for size in domain.shape))
     codes = {
         name: np.broadcast_to(axis, domain.shape).ravel()
@@ -84,7 +84,7 @@ def long_table(domain: Domain, values: NDArray[np.float64], codebook: Codebook |
 
 
 def array_of(values: Sequence[Value]) -> pa.Array:
-    """Values as one column: text where they are of several kinds."""
+    """Values as one column; values of several types become texts."""
     kind = _type_of(values)
     if kind != pa.string():
         return pa.array(values, kind)
@@ -131,7 +131,7 @@ class _Labels:
 
 
 class _Drawn:
-    """Codes that stand for bins, of which one value each is drawn."""
+    """Codes that stand for bins: a value is drawn inside the bin of each."""
 
     def __init__(self, column: Column, random: np.random.Generator) -> None:
         self.type, self._column, self._random = column.arrow_type, column, random

@@ -1,7 +1,7 @@
 """What the codes of attributes stand for: values, or intervals of numbers.
 
-Conditions in the user's words become weights on codes. An interval that a condition only partly
-covers counts in proportion, as if the numbers in it were spread evenly.
+Conditions on values become weights on codes. An interval that a condition only partly covers counts
+in proportion, as if the numbers in it were spread evenly.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ class Coding:
     one, written as a pair; for a missing value, as None; or for all values outside the domain.
     No comparison is true of the last two.
 
+    >>> Coding(("female", "male", None)).labels
+    ('female', 'male', None)
+
     >>> Coding.of_bins([0, 18, 65, 120]).share_below(40).round(2)
     array([1.  , 0.47, 0.  ])
     """
@@ -57,9 +60,7 @@ class Coding:
         plain = tuple(m.item() if isinstance(m, np.generic) else m for m in self.meanings)
         object.__setattr__(self, "meanings", plain)
         if not len(set(plain)) == len(set(self.labels)) == len(plain):
-            raise InvalidInput(
-                "`meanings` must differ from code to code; got some twice. Give each code its own."
-            )
+            raise InvalidInput("`meanings` must differ from code to code; got some twice.")
         for meaning in self.meanings:
             if isinstance(meaning, tuple) and not (
                 len(meaning) == 2 and -math.inf < meaning[0] < meaning[1] < math.inf
@@ -74,7 +75,7 @@ class Coding:
 
     @classmethod
     def of_bins(cls, edges: Sequence[float]) -> Coding:
-        """The intervals between edges."""
+        """The coding whose codes stand for the intervals between edges."""
         return cls(tuple(zip(map(float, edges[:-1]), map(float, edges[1:]), strict=True)))
 
     @property
@@ -84,7 +85,7 @@ class Coding:
 
     @property
     def labels(self) -> tuple[Value, ...]:
-        """Each code in words: intervals as '[low, high)'."""
+        """The label of each code: intervals as '[low, high)'."""
         return tuple(label_of(meaning) for meaning in self.meanings)
 
     @property
@@ -94,12 +95,12 @@ class Coding:
 
     @property
     def numbers(self) -> Vector:
-        """Each code as a number, intervals by their middle; not-a-number where it is none."""
+        """Each code as a number, an interval as its middle; not-a-number for other values."""
         low, high = self._ends
         return 0.5 * (low + high)
 
     def share_below(self, number: float, *, inclusive: bool = False) -> Vector:
-        """The share of each code's records that are less than a number."""
+        """The share of each code's records below a number; with `inclusive`, at or below it."""
         low, high = self._ends
         unknown = np.array([value is None for value in self.values])
         if np.isnan(low[~unknown]).any():
@@ -113,7 +114,7 @@ class Coding:
         return np.where(np.isnan(low), 0.0, np.where(low == high, point, share))
 
     def match(self, value: object) -> Vector:
-        """One at each code that a value names: itself, a label, an interval or a number in one."""
+        """Ones at the codes that a value names, which may be a label or a number in an interval."""
         plain = value.item() if isinstance(value, np.generic) else value
         weights = np.array([float(_matches(meaning, plain)) for meaning in self.meanings])
         if not weights.any():
@@ -121,7 +122,7 @@ class Coding:
         return weights
 
     def match_exact(self, value: Value) -> Vector:
-        """One at the code of a value; refuses values that no code stands for alone."""
+        """A one at the code of a value; refuses values that no code stands for alone."""
         weights = np.array([float(_is_equal(meaning, value)) for meaning in self.values])
         if not weights.any():
             inside = any(isinstance(m, tuple) for m in self.meanings) and isinstance(value, Real)
@@ -135,21 +136,21 @@ class Coding:
 
     @property
     def _ends(self) -> tuple[Vector, Vector]:
-        """Lower and higher end of each code; the same for a single number."""
+        """The lower and the higher end of each code; equal for a single number."""
         pairs = [m if isinstance(m, tuple) else (m, m) for m in self.values]
         ends = [[_to_number(low), _to_number(high)] for low, high in pairs]
         return np.array(ends).reshape(-1, 2)[:, 0], np.array(ends).reshape(-1, 2)[:, 1]
 
 
 def label_of(meaning: Meaning) -> Value:
-    """A meaning in words; values stand for themselves."""
+    """The label of a meaning; a value is its own label."""
     if isinstance(meaning, tuple):
         return f"[{_format_number(meaning[0])}, {_format_number(meaning[1])})"
     return str(meaning) if isinstance(meaning, Special) else meaning
 
 
 def _format_number(number: float) -> str:
-    """As short as can be without standing for another number too."""
+    """The shortest text that stands for this number alone."""
     return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
@@ -179,7 +180,15 @@ def _abbreviate(labels: Sequence[Value], max_labels: int = 12) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
-    """The coding of some attributes; the codes of all others stand for themselves."""
+    """The coding of some attributes; the codes of all others stand for themselves.
+
+    - `codings`: the coding of each attribute that has one.
+    - `domain`: the attributes of the table; `bind` fills it in.
+
+    >>> book = Codebook({"sex": Coding(("f", "m"))}).bind(Domain({"sex": 2, "age": 3}))
+    >>> book["sex"].labels, book["age"].labels
+    (('f', 'm'), (0, 1, 2))
+    """
 
     codings: Mapping[str, Coding] = field(default_factory=dict)
     domain: Domain = field(default_factory=Domain)
@@ -193,7 +202,7 @@ class Codebook:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is known: every code stands for itself."""
+        """Whether every code stands for itself."""
         return not self.codings
 
     def bind(self, domain: Domain) -> Codebook:
@@ -225,18 +234,18 @@ class Codebook:
 
     @classmethod
     def plain(cls, domain: Domain) -> Codebook:
-        """Every code stands for itself."""
+        """The codebook in which every code stands for itself."""
         return cls({}, domain)
 
 
 @lru_cache(maxsize=256)
 def _plain_coding(size: int) -> Coding:
-    """Codes that stand for themselves."""
+    """The coding whose codes stand for themselves."""
     return Coding(tuple(range(size)))
 
 
 def values_in(value: object, coding: Coding) -> Iterable[object]:
-    """The values of evidence: several if it is a collection, else itself alone."""
+    """The values in a piece of evidence: those of a collection, or the one value."""
     interval = isinstance(value, tuple) and value in coding.meanings
     if interval or isinstance(value, str) or not isinstance(value, Iterable):
         return (value,)

@@ -87,7 +87,7 @@ class Domain(Mapping[str, int]):
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
-        """The place of each attribute in the order."""
+        """The index of each attribute in the order."""
         return {name: position for position, name in enumerate(self._sizes)}
 
     def size_of(self, clique: Iterable[str]) -> int:
@@ -130,7 +130,7 @@ class Domain(Mapping[str, int]):
 
 
 def names_of(attributes: Iterable[str]) -> Clique:
-    """The names as a tuple; a bare string is refused, for it would fall apart into letters."""
+    """The names as a tuple; refuses a bare string, which would be split into letters."""
     if isinstance(attributes, str):
         raise InvalidInput(
             f"`clique` must be a sequence of attribute names; got the text {attributes!r}. "

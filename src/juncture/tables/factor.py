@@ -32,9 +32,9 @@ class Factor:
 
     Arithmetic matches axes by name: the result lies over the merged domain. Entries are
     finite or minus infinity (the logarithm of a structural zero); not-a-number and plus
-    infinity are refused, also where arithmetic would produce them. The values are not copied:
-    an array handed in belongs to the factor from then on. A factor from a model knows the model's
-    codebook, and so does whatever is computed from it.
+    infinity are refused, also where arithmetic would produce them. The values are not copied: do
+    not change an array after making a factor of it. A factor from a model knows the model's
+    codebook, and so does every factor computed from it.
 
     >>> domain = Domain({"age": 3, "sex": 2})
     >>> counts = Factor(domain, [[1, 2], [3, 4], [5, 6]])
@@ -49,7 +49,7 @@ class Factor:
     codebook: Codebook | None
     """What the codes stand for, where that is known."""
 
-    # Makes NumPy's own scalars and arrays hand over to the reflected operators below.
+    # Makes NumPy's scalars and arrays defer to the reflected operators below.
     __array_ufunc__: ClassVar[None] = None
 
     def __init__(self, domain: Domain, values: ArrayLike, codebook: Codebook | None = None) -> None:
@@ -70,7 +70,7 @@ class Factor:
 
     @classmethod
     def of_finite(cls, domain: Domain, values: Values, codebook: Codebook | None = None) -> Factor:
-        """A factor of an array that is known to fit and to be finite: no check is made."""
+        """A factor from an array that is known to fit and to be finite: nothing is checked."""
         factor = object.__new__(cls)
         object.__setattr__(factor, "domain", domain)
         object.__setattr__(factor, "values", values)
@@ -84,7 +84,7 @@ class Factor:
 
     @classmethod
     def random(cls, domain: Domain, rng: np.random.Generator) -> Factor:
-        """Independent standard normal entries."""
+        """A factor with independent standard normal entries."""
         return cls(domain, rng.standard_normal(domain.shape))
 
     def __add__(self, other: Factor | float) -> Factor:
@@ -97,7 +97,7 @@ class Factor:
         return self._combine(other, np.subtract)
 
     def __rsub__(self, other: float) -> Factor:
-        return self._combine(other, _flipped_subtract)
+        return self._combine(other, _subtract_reflected)
 
     def __mul__(self, other: Factor | float) -> Factor:
         return self._combine(other, np.multiply)
@@ -109,7 +109,7 @@ class Factor:
         return self._combine(other, np.divide)
 
     def __rtruediv__(self, other: float) -> Factor:
-        return self._combine(other, _flipped_divide)
+        return self._combine(other, _divide_reflected)
 
     def __neg__(self) -> Factor:
         return self._derive(self.domain, -self.values)
@@ -170,14 +170,14 @@ class Factor:
         return float(self.values)
 
     def with_codebook(self, codebook: Codebook) -> Factor:
-        """The same table, knowing what its codes stand for."""
+        """The same table with a codebook."""
         return Factor.of_finite(self.domain, self.values, codebook)
 
     def to_arrow(self, codebook: Codebook | None = None) -> pa.Table:
         """The table in long form: a row for each cell, a column for each attribute, and `count`.
 
-        Values are what the codebook calls them: the one given, or the factor's own; codes where
-        there is none. The last column has another name where an attribute is called `count`.
+        Values are labels from `codebook`, or from the factor's own; without one they are codes. The
+        last column has another name where an attribute is called `count`.
 
         >>> Factor(Domain({"sex": 2}), [3, 4]).to_arrow().to_pylist()
         [{'sex': 0, 'count': 3.0}, {'sex': 1, 'count': 4.0}]
@@ -189,7 +189,7 @@ class Factor:
         return long_table(self.domain, self.values, book)
 
     def to_pandas(self, codebook: Codebook | None = None) -> pd.DataFrame:
-        """The same as a pandas frame."""
+        """The table of `to_arrow` as a pandas frame."""
         return to_pandas(self.to_arrow(codebook))
 
     def __repr__(self) -> str:
@@ -204,7 +204,7 @@ class Factor:
         return table_html(self.domain.attributes, self.values, self._labels(self.codebook))
 
     def _labels(self, codebook: Codebook | None) -> list[Sequence[Any]]:
-        """What the codes of each attribute are called; refuses a codebook that does not fit."""
+        """The labels of each attribute's codes; refuses a codebook that does not fit."""
         labels: list[Sequence[Any]] = []
         for name, size in self.domain.items():
             known = codebook is not None and name in codebook.codings
@@ -239,11 +239,11 @@ class Factor:
         return self._derive(self.domain.without(dropped), operation(self.values, axis=axes))
 
 
-def _flipped_subtract(left: Values, right: Values) -> Values:
+def _subtract_reflected(left: Values, right: Values) -> Values:
     return np.subtract(right, left)
 
 
-def _flipped_divide(left: Values, right: Values) -> Values:
+def _divide_reflected(left: Values, right: Values) -> Values:
     return np.divide(right, left)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """The table as a pandas frame, dates as timestamps; says what to install without pandas."""
+    """The table as a pandas frame, dates as timestamps; the error without pandas says so."""
     try:
         import pandas  # noqa: F401, PLC0415
     except ModuleNotFoundError as missing:

@@ -52,7 +52,7 @@ class Layout:
 
     @cached_property
     def positions(self) -> Mapping[Clique, int]:
-        """The place of each canonical clique in `cliques`."""
+        """The index of each canonical clique in `cliques`."""
         return {clique: position for position, clique in enumerate(self.cliques)}
 
     def zeros(self) -> Vector:
@@ -77,13 +77,13 @@ class Layout:
         return table.reshape([self.domain[name] for name in canonical])
 
     def factor(self, vector: Vector, clique: Iterable[str]) -> Factor:
-        """The clique's table as a factor, with its axes in the order asked."""
+        """The clique's table as a factor, with its axes in the order given."""
         subdomain = self.domain.project(clique)
         canonical = self.domain.project(self.domain.canonical(subdomain))
         return Factor(canonical, self.view(self.as_vector(vector), subdomain)).transpose(subdomain)
 
     def pack(self, factors: Iterable[Factor]) -> Vector:
-        """The vector that holds these factors; those on one clique add up, absent ones are 0."""
+        """The vector that holds these factors; those on one clique add up, missing ones are 0."""
         vector = self.zeros()
         for factor in factors:
             if self.domain.project(factor.domain) != factor.domain:

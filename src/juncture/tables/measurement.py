@@ -1,4 +1,4 @@
-"""What a mechanism has released: noisy answers to a query on the table of a clique."""
+"""Measurements: noisy answers to a query on the table of a clique."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Clique, Domain, names_of
-from juncture.tables.noise import Noise, noise_named
+from juncture.tables.noise import Noise, find_noise
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Operator, Query, bind
 
@@ -20,15 +20,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, init=False)
 class Measurement:
-    """Noisy answers to a query on a clique.
+    """Noisy answers to a query on a clique: what a model is fitted to.
 
-    The clique may be written in any order of its attributes; the query acts on a table with its
-    axes in that order, and by default gives every cell. `stddev` is the standard deviation of
-    the noise, one for all answers or one for each; a Laplace scale b has standard deviation
-    b times the square root of 2.
+    - `clique`: attribute names, in any order.
+    - `values`: the noisy answers.
+    - `stddev`: the standard deviation of the noise, one for all answers or one for each. Laplace
+      noise of scale b has standard deviation b times the square root of 2.
+    - `query`: acts on the clique's table, with axes in the clique's order; by default, it gives
+      every cell.
+    - `noise`: the kind of noise, `"gaussian"` or `"laplace"`.
 
-    >>> Measurement(("sex",), [3.1, 5.9], stddev=1.0).n_rows
-    2
+    >>> Measurement(("sex",), [3.1, 5.9], stddev=1.0)
+    Measurement(2 answers on sex; gaussian noise of stddev 1)
     """
 
     clique: Clique
@@ -51,7 +54,7 @@ class Measurement:
         object.__setattr__(self, "values", _check_finite(answers))
         object.__setattr__(self, "stddev", _check_stddev(stddev, len(answers)))
         object.__setattr__(self, "query", Identity() if query is None else query)
-        object.__setattr__(self, "noise", noise_named(noise))
+        object.__setattr__(self, "noise", find_noise(noise))
 
     def __repr__(self) -> str:
         low, high = self.stddev.min(initial=np.inf), self.stddev.max(initial=0.0)
@@ -72,7 +75,7 @@ class Measurement:
         if operator.n_rows != self.n_rows:
             raise InvalidInput(
                 f"`values` must have {operator.n_rows} entries, one for each answer of the query "
-                f"on {self.clique}; got {self.n_rows}. Check the order and the sizes."
+                f"on {self.clique}; got {self.n_rows}."
             )
         return operator
 
@@ -91,7 +94,7 @@ def _check_stddev(stddev: ArrayLike, n_rows: int) -> Array:
     if scales.shape not in ((), (n_rows,)):
         raise InvalidInput(
             f"`stddev` must be one number or {n_rows}, one for each value; got shape "
-            f"{scales.shape}. Give the standard deviation of the noise."
+            f"{scales.shape}."
         )
     if not (np.isfinite(scales).all() and (scales > 0).all()):
         raise InvalidInput(

@@ -1,6 +1,6 @@
-"""Kinds of noise: what is known of each, in one place.
+"""Kinds of noise, each described by one class.
 
-A measurement names the kind of its noise. What follows from the kind is asked of it: which loss is
+A measurement names the kind of its noise. The class says what follows from the kind: which loss is
 its likelihood, how fresh noise of that kind is drawn, how much its discrete form spreads. To add a
 kind, define a class and register one instance of it:
 
@@ -29,7 +29,11 @@ Array = NDArray[np.float64]
 
 
 class Noise(ABC):
-    """One kind of noise, symmetric around zero. `str(noise)` is its name, as files have it."""
+    """One kind of noise, symmetric around zero. `str(noise)` is its name in files.
+
+    >>> Noise.LAPLACE, round(Noise.LAPLACE.stddev(scale=1.0), 4)
+    (<Noise laplace>, 1.4142)
+    """
 
     GAUSSIAN: ClassVar[Noise]
     LAPLACE: ClassVar[Noise]
@@ -42,7 +46,7 @@ class Noise(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, stddev: ArrayLike, n: int) -> Array:
-        """Fresh noise with that standard deviation (one, or one for each): for simulations."""
+        """`n` fresh draws with that standard deviation (one, or one for each): for simulations."""
 
     @abstractmethod
     def mean_absolute(self, stddev: float) -> float:
@@ -54,7 +58,7 @@ class Noise(ABC):
 
     @abstractmethod
     def discrete_stddev(self, scale: float) -> float:
-        """The standard deviation of its form on whole numbers, for the same scale."""
+        """The standard deviation of the kind's form on whole numbers, for the same scale."""
 
     def __str__(self) -> str:
         return self.name
@@ -84,7 +88,7 @@ class Gaussian(Noise):
 
     def discrete_stddev(self, scale: float) -> float:
         """See `Noise.discrete_stddev`."""
-        if scale > 10.0:  # the difference from the continuous one is below any double's precision
+        if scale > 10.0:  # the continuous form differs by less than a double can hold
             return scale
         numbers = np.arange(-200, 201)
         weights = np.exp(-(numbers**2) / (2.0 * scale**2))
@@ -128,8 +132,8 @@ def register_noise(noise: Noise) -> Noise:
     return known
 
 
-def noise_named(noise: str | Noise) -> Noise:
-    """The kind of noise with that name; a kind that nobody registered is refused."""
+def find_noise(noise: str | Noise) -> Noise:
+    """The kind of noise with that name; refuses a kind that is not registered."""
     known = _KINDS.get(str(noise))
     if known is None or (isinstance(noise, Noise) and known is not noise):
         raise InvalidInput(

@@ -26,9 +26,9 @@ _MAX_SHOWN = 10
 class Records(dict[str, Codes]):
     """Records as a dictionary of columns of codes, which knows what the codes stand for.
 
-    `to_arrow` and `to_pandas` give them in the user's words: with a schema, values as the user's
-    own table holds them, numbers and dates drawn inside their bins (the same ones every time,
-    as `seed` says); without one, what the codebook calls the codes.
+    `to_arrow` and `to_pandas` decode them. With a schema, values are like those of the user's own
+    table, with numbers and dates drawn inside their bins; `seed` fixes the draws. Without one,
+    values are the codebook's labels.
 
     >>> from juncture import Codebook, Coding
     >>> book = Codebook({"sex": Coding(("f", "m"))})
@@ -51,21 +51,21 @@ class Records(dict[str, Codes]):
 
     @property
     def n_records(self) -> int:
-        """The number of records; `len` gives that of the attributes."""
+        """The number of records; `len` gives the number of attributes."""
         return len(next(iter(self.values()), ()))
 
     def with_schema(self, schema: Schema | None) -> Records:
-        """The same records, decoded as a schema says."""
+        """The same records, decoded by a schema."""
         return Records(self, codebook=self.codebook, schema=schema, seed=self.seed)
 
     def to_arrow(self) -> pa.Table:
-        """A table of what the codes stand for, a row for each record."""
+        """A table of decoded values, a row for each record."""
         from juncture.tables.arrow import RecordDecoder  # noqa: PLC0415  (slow to import)
 
         return RecordDecoder(self, self.codebook, self.schema, seed=self.seed).decode(self)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The same as a pandas frame."""
+        """The table of `to_arrow` as a pandas frame."""
         return to_pandas(self.to_arrow())
 
     def __repr__(self) -> str:

@@ -30,6 +30,9 @@ from juncture.tables.domain import Domain
 class Schema:
     """All columns of a table in order, and whether their domains are public knowledge.
 
+    - `columns`: what each column may hold, by name.
+    - `drafted`, `confirmed`: only set for a schema that was made from data.
+
     >>> from juncture.tables.columns import Boolean, Integer
     >>> schema = Schema({"age": Integer(low=17, high=90), "member": Boolean(missing=True)})
     >>> schema.domain
@@ -44,7 +47,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not self.columns:
-            raise InvalidInput("`columns` must not be empty; got none. Describe at least one.")
+            raise InvalidInput("`columns` must not be empty; got none.")
 
     def __repr__(self) -> str:
         kind = "" if self.is_public else "; a draft, not confirmed as public"
@@ -53,7 +56,7 @@ class Schema:
 
     @cached_property
     def domain(self) -> Domain:
-        """The attributes with the number of their codes."""
+        """The attributes, each with its number of codes."""
         return Domain({name: column.coding.size for name, column in self.columns.items()})
 
     @cached_property

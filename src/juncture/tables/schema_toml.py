@@ -1,4 +1,4 @@
-"""Schemas as TOML: read with every slip named, written so that a person can go on by hand."""
+"""Schemas as TOML: read with an error for every mistake, written for people to edit."""
 
 from __future__ import annotations
 
@@ -16,30 +16,41 @@ from juncture.tables.schema import Schema
 FORMAT, VERSION = "juncture schema", 1
 
 _DRAFT_NOTE = """\
-# This draft was made by looking at private data. What stands in it (the categories, the bounds)
-# may itself give people away. Go through every column; replace what is not public knowledge by what
-# is known without the data; then set confirmed_public to true. Nothing is released before that.
+# This draft was made by looking at private data. What it says (the categories, the bounds) may
+# itself reveal something about people. Check every column; replace what is not public knowledge
+# with what is known without the data; then set confirmed_public to true. Nothing is released
+# before that.
 """
 
 
 def read_schema(path: str | Path) -> Schema:
-    """The schema in a file."""
+    """Read a schema from a TOML file.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from juncture.tables.columns import Boolean
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.toml")
+    ...     _ = path.write_text(schema_toml(Schema({"smokes": Boolean()})))
+    ...     read_schema(path)
+    Schema(1 column: smokes)
+    """
     source = Path(path)
     try:
         content = tomllib.loads(source.read_text(encoding="utf-8"))
     except OSError:
         raise UnreadableFile(
-            f"`path` must be a schema file that can be read; got {source}. Check the name."
+            f"`path` must be a schema file that can be read; got {source}."
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UnreadableFile(
-            f"`path` must be proper TOML; got {source}: {error}. Fix that line."
+            f"`path` must be valid TOML; got {source}: {error}. Fix that line."
         ) from None
     return parse_schema(content)
 
 
 def parse_schema(content: TomlTable) -> Schema:
-    """The schema in a TOML document."""
+    """The schema in a parsed TOML document."""
     if content.get("format") != FORMAT or content.get("version") != VERSION:
         raise InvalidInput(
             f'`schema` must begin with format = "{FORMAT}" and version = {VERSION}; got '
@@ -47,9 +58,7 @@ def parse_schema(content: TomlTable) -> Schema:
         )
     origin, tables = content.get("origin", {}), content.get("columns")
     if not isinstance(tables, dict) or not tables:
-        raise InvalidInput(
-            "`schema` must have a table [columns.NAME] for every column; got none. Add them."
-        )
+        raise InvalidInput("`schema` must have a table [columns.NAME] for every column; got none.")
     return Schema(
         {name: _read_column(name, table) for name, table in tables.items()},
         drafted=_read_flag(origin, "derived_from_private_data"),
@@ -80,7 +89,7 @@ def _read_column(name: str, table: TomlTable) -> Column:
         return kinds[kind].from_toml(entries)
     except TypeError as error:
         message = re.sub(r"^[\w.]+\(\) (?=got|missing)", "", str(error))
-        message = message.replace("got an unexpected keyword argument", "has no use for the entry")
+        message = message.replace("got an unexpected keyword argument", "does not know the entry")
         message = re.sub(r"missing \d+ required .* arguments?:", "must have the entries", message)
         raise InvalidInput(f"Column {name!r}: {message}. Check the names of its entries.") from None
     except (InvalidInput, ValueError) as error:

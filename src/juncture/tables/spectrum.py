@@ -1,4 +1,4 @@
-"""Properties of linear maps that are known only by what they do to vectors."""
+"""Properties of linear maps that are given only as functions on vectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOLERANCE = 1e-8
 
 
 def largest_eigenvalue(gram: Map, size: int) -> float:
-    """Of a symmetric map without negative eigenvalues."""
+    """The largest eigenvalue of a symmetric map that has no negative ones."""
     if size <= _DENSE:
         return float(np.linalg.eigvalsh(_matrix(gram, size))[-1])
     from scipy.sparse.linalg import LinearOperator, eigsh  # noqa: PLC0415  slow to import

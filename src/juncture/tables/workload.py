@@ -1,4 +1,4 @@
-"""What a mechanism is asked to answer well: queries on cliques, and how far answers are off."""
+"""Workloads: the queries that a mechanism should answer well, and the error of its answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PAPER_SIZES = (100, 101)
 
 @dataclass(frozen=True)
 class Task:
-    """One part of a workload: a clique, and a block for each of its attributes."""
+    """One task of a workload: a clique, and a block for each of its attributes."""
 
     clique: Clique
     blocks: tuple[Block, ...]
@@ -34,13 +34,18 @@ class Task:
         return Kron(dict(zip(self.clique, self.blocks, strict=True)))
 
     def operator(self, domain: Domain) -> Operator:
-        """The query on the clique's tables."""
+        """The query, bound to the clique's table."""
         return bind(self.query, domain.project(self.clique))
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Tasks over a domain, all of the same weight."""
+    """What a mechanism should answer well: tasks over a domain, all of the same weight.
+
+    >>> domain = Domain({"age": 3, "sex": 2, "income": 2})
+    >>> Workload.all_marginals(domain, 2)
+    Workload(3 tasks over 3 attributes: (age, sex), (age, income), (sex, income))
+    """
 
     domain: Domain
     tasks: tuple[Task, ...]
@@ -56,13 +61,13 @@ class Workload:
 
     @classmethod
     def of_marginals(cls, domain: Domain, cliques: Iterable[Iterable[str]]) -> Workload:
-        """Every count of some cliques."""
+        """Every count of each clique."""
         named = [tuple(domain.project(clique)) for clique in cliques]
         return cls(domain, tuple(Task(c, (Identity(),) * len(c)) for c in named))
 
     @classmethod
     def all_marginals(cls, domain: Domain, k: int) -> Workload:
-        """Every count of every k attributes."""
+        """Every count of every set of `k` attributes."""
         return cls.of_marginals(domain, combinations(domain, k))
 
     @classmethod
@@ -77,7 +82,10 @@ class Workload:
 
     @classmethod
     def paper_triples(cls, domain: Domain, n_records: int) -> Workload:
-        """The paper's: 15 triples with no more cells than records, prefixes on binned numbers."""
+        """The paper's workload: 15 triples with at most `n_records` cells each.
+
+        Attributes of binned numbers get prefix queries, all others get every count.
+        """
         tasks = []
         for clique in _choose_cliques(domain, 15, 3, 0, n_records):
             binned = (domain[name] in _PAPER_SIZES for name in clique)
@@ -95,14 +103,14 @@ class Workload:
         return sum(task.operator(self.domain).n_rows for task in self.tasks)
 
     def answers(self, project: Callable[[Clique], Factor]) -> list[Vector]:
-        """The answers to every task, from something that knows marginals."""
+        """The answers to every task; `project` gives the table of a clique."""
         return [
             task.operator(self.domain).apply(project(task.clique).values) for task in self.tasks
         ]
 
 
 def check_same_domain(domain: Domain, workload: Workload) -> None:
-    """A workload must be about the table that it is asked of."""
+    """Refuse a workload over another domain than the curator's."""
     if workload.domain != domain:
         raise InvalidInput(
             "`workload` must be over the curator's domain; got one over another. Build it from "
@@ -111,11 +119,15 @@ def check_same_domain(domain: Domain, workload: Workload) -> None:
 
 
 def workload_error(truth: Sequence[Vector], answers: Sequence[Vector]) -> float:
-    """The paper's measure: over all tasks, the mean of half the relative L1 distance."""
+    """The paper's measure of error: over all tasks, the mean of half the relative L1 distance.
+
+    >>> workload_error([np.array([6.0, 4.0])], [np.array([5.0, 5.0])])
+    0.1
+    """
     if len(truth) != len(answers) or not truth:
         raise InvalidInput(
             f"`answers` must be one vector for each of the {len(truth)} tasks, at least one; got "
-            f"{len(answers)}. Answer every task."
+            f"{len(answers)}."
         )
     pairs = zip(truth, answers, strict=True)
     return float(np.mean([np.abs(t - a).sum() / (2.0 * np.abs(t).sum()) for t, a in pairs]))

@@ -1,7 +1,7 @@
 """Column kinds: each is one class that says everything about itself.
 
-To add a kind to the package, write its class in a module here and add it to the list below; to add
-one outside of it, give the class to `register_column_kind`.
+To add a kind to the package, write its class in a module here and add it to the list below. To add
+one from outside, pass the class to `register_column_kind`.
 """
 
 from juncture.tables.columns.base import Column, Outside, column_kinds, register_column_kind

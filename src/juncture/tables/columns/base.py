@@ -1,9 +1,9 @@
 """What every column kind says about itself, and the list of kinds.
 
 A kind is one class. It says how it is written in TOML, what its codes stand for, how raw values
-become codes, how codes become values again and of which type, how it is drafted from data, and how
-it is shown. Nothing else in the package knows which kinds there are: to add one, write the class
-and register it.
+become codes and codes become values again, how it is drafted from data, and how it is shown.
+Nothing else in the package knows which kinds there are: to add one, write the class and register
+it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TomlTable = dict[str, Any]
-# Every value has a name and an index in tables; nobody releases counts of more.
+# Every value has a name and an index in tables; counts of more are useless.
 _MAX_VALUES = 1_000_000
 
 
 class Outside(StrEnum):
-    """What a value outside the domain becomes."""
+    """What a value outside the domain becomes: an error, a code of its own, or the nearest one."""
 
     ERROR = "error"
     CODE = "code"
@@ -43,25 +43,26 @@ class Outside(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Column(ABC):
-    """One column: its regular values, and what becomes of all others.
+    """One column: its regular values, and what happens to all others.
 
-    A kind of column is a frozen dataclass below this class, with its name in TOML as `kind`, given
-    to `register_column_kind`. It must define `regular`, `to_toml`, `index_sql` and `arrow_type`.
-    The other methods have defaults that suit kinds whose codes stand for one value each.
+    A kind of column is a frozen dataclass that inherits from this class, has its name in TOML as
+    `kind`, and is passed to `register_column_kind`. It must define `regular`, `to_toml`,
+    `index_sql` and `arrow_type`. The other methods have defaults that suit kinds whose codes stand
+    for one value each.
     """
 
     kind: ClassVar[str]
     """The kind's name in TOML."""
 
     missing: bool = False
-    """Whether missing values are expected; they get a code of their own, else they are an error."""
+    """Whether missing values get a code of their own; if not, they are an error."""
     outside: Outside = Outside.ERROR
     """What values outside the domain become: an error, a code of their own, or the nearest."""
 
     def __post_init__(self) -> None:
         if _KINDS.get(getattr(self, "kind", "")) is not type(self):
             raise InvalidInput(
-                f"`column` must be of a registered kind; got {type(self).__name__}. Give the "
+                f"`column` must be of a registered kind; got {type(self).__name__}. Pass the "
                 "class to register_column_kind."
             )
         if not isinstance(self.missing, bool):
@@ -107,7 +108,7 @@ class Column(ABC):
 
     @abstractmethod
     def to_toml(self) -> TomlTable:
-        """The entries that `from_toml` reads, but for `kind`, `missing` and `outside`."""
+        """The entries that `from_toml` reads, except `kind`, `missing` and `outside`."""
 
     @abstractmethod
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:
@@ -117,7 +118,7 @@ class Column(ABC):
         """
 
     def missing_sql(self, raw: RawColumn) -> str:
-        """SQL for whether a raw value is missing; asked only where it has no regular code."""
+        """SQL for whether a raw value is missing; used only where it has no regular code."""
         return raw.is_null
 
     @property
@@ -126,10 +127,10 @@ class Column(ABC):
         """The Arrow type of decoded values. Import pyarrow inside: it takes long to load."""
 
     def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:  # noqa: ARG002
-        """An array of values, each drawn inside its code's bin; by default the codes' own values.
+        """An array of values, each drawn inside its code's bin; by default, the codes' own values.
 
-        Where a code is not a regular one, it holds any regular value. Whether the codes come all
-        at once or some at a time makes no difference to what is drawn.
+        Where a code is not a regular one, the array holds any regular value. What is drawn must not
+        depend on whether the codes come all at once or some at a time.
         """
         if any(isinstance(meaning, tuple) for meaning in self.regular):
             raise NotImplementedError(
@@ -145,7 +146,7 @@ class Column(ABC):
 
     @property
     def display(self) -> Display:
-        """How the explorer shows the values; by default, as what the codes stand for."""
+        """How the explorer shows the values; by default, what the meanings of codes suggest."""
         return display_of(self.coding)
 
     @classmethod
@@ -157,7 +158,7 @@ class Column(ABC):
         return None
 
     def _reject_nearest(self) -> None:
-        """For kinds whose values have no order."""
+        """Refuse `nearest`: for kinds whose values have no order."""
         if self.outside is Outside.NEAREST:
             raise InvalidInput(
                 "`outside` must be 'code' or 'error' for values without an order; got 'nearest'. "
@@ -170,24 +171,24 @@ _Kind = TypeVar("_Kind", bound=Column)
 
 
 def register_column_kind(column: type[_Kind]) -> type[_Kind]:
-    """Make a column kind known to schemas, also as a decorator above `@dataclass`.
+    """Make a column kind known to schemas; also works as a decorator above `@dataclass`.
 
-    From then on its `kind` may stand in schema files, and drafts may propose it. A program that
-    reads a schema or a release with the kind must have registered it before. A class may be
-    registered again after it was defined again, as notebooks do.
+    From then on, schema files may use its `kind` and drafts may propose it. A program that reads a
+    schema or a release with the kind must register it first. A class may be registered again after
+    it was defined again, as notebooks do.
     """
     name, kind = column.__name__, getattr(column, "kind", None)
     if not isinstance(kind, str) or not kind:
         raise InvalidInput(f"`kind` must be the name of {name} in TOML; got {kind!r}.")
     if column.__abstractmethods__:
         raise InvalidInput(
-            f"`column` must define all that a kind says about itself; got {name} without "
+            f"`column` must define every abstract method of a kind; got {name} without "
             f"{', '.join(sorted(column.__abstractmethods__))}."
         )
     before = _KINDS.get(kind, column)
     if _full_name(before) != _full_name(column):
         raise InvalidInput(
-            f"`kind` must be a name of its own; got {kind!r} for {name}, which is that of "
+            f"`kind` must be a name of its own; got {kind!r} for {name}, which is the name of "
             f"{_full_name(before)}."
         )
     _KINDS[kind] = column
@@ -204,19 +205,19 @@ def _full_name(column: type[Column]) -> str:
 
 
 def parse_outside(text: str) -> Outside:
-    """The choice that a text names."""
+    """The member of `Outside` that a text names."""
     try:
         return Outside(text)
     except ValueError:
         raise InvalidInput(
-            f"`outside` must be one of {', '.join(Outside)}; got {text!r}. Choose one."
+            f"`outside` must be one of {', '.join(Outside)}; got {text!r}."
         ) from None
 
 
 def refuse_many_values(n_values: int, entry: str) -> None:
-    """Refuse what would fill the memory with names of values."""
+    """Refuse a column with more values than memory should hold names for."""
     if n_values > _MAX_VALUES:
         raise InvalidInput(
-            f"`{entry}` must make at most {_MAX_VALUES:,} values; got {n_values:,}. Put more of "
-            "them together, or leave the column out."
+            f"`{entry}` must make at most {_MAX_VALUES:,} values; got {n_values:,}. Put more "
+            "of them together, or leave the column out."
         )

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Boolean(Column):
-    """False or true: whether somebody is a member, whether a bill was paid.
+    """False or true: whether someone is a member, whether a bill was paid.
 
         [columns.member]
         kind = "boolean"
         missing = true
 
     The engine's own texts for truth values and the numbers 0 and 1 are read too.
+
+    >>> Boolean(missing=True).coding.labels
+    (False, True, None)
     """
 
     kind: ClassVar[str] = "boolean"
@@ -37,7 +40,7 @@ class Boolean(Column):
         return (False, True)
 
     def to_toml(self) -> TomlTable:
-        """Nothing of its own."""
+        """No entries of its own."""
         return {}
 
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:  # noqa: ARG002
@@ -46,7 +49,7 @@ class Boolean(Column):
         return f"CASE WHEN {known} THEN CAST(TRY_CAST({raw.sql} AS BOOLEAN) AS INTEGER) END"
 
     def missing_sql(self, raw: RawColumn) -> str:
-        """NULL or not-a-number."""
+        """Whether it is NULL or not-a-number."""
         return raw.is_null_or_nan
 
     @property
@@ -58,7 +61,7 @@ class Boolean(Column):
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:
-        """For truth values."""
+        """A proposal for truth values."""
         if summary.raw_type is not RawType.BOOLEAN:
             return None
         return cls(missing=summary.has_missing)

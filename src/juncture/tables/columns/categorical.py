@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Categorical(Column):
-    """Texts, or whole numbers, that are listed: cities, diagnoses, levels.
+    """Values from a list of texts or whole numbers: cities, diagnoses, levels.
 
         [columns.work]
         kind = "categorical"
@@ -26,6 +26,9 @@ class Categorical(Column):
 
     Every value has a code, in the order of the list. The values have no order of their own, so
     `outside` cannot be `nearest`.
+
+    >>> Categorical(values=("employed", "none"), outside="code").coding.labels
+    ('employed', 'none', '(outside)')
     """
 
     kind: ClassVar[str] = "categorical"
@@ -42,7 +45,7 @@ class Categorical(Column):
                 "List every value that the column may hold."
             )
         if len(set(self.values)) != len(self.values):
-            raise InvalidInput("`values` must differ; got some twice. List each value once.")
+            raise InvalidInput("`values` must differ; got some twice.")
         if any(isinstance(value, int) and abs(value) > 2**53 for value in self.values):
             raise InvalidInput(
                 "`values` must be whole numbers up to 2^53; got larger ones. List them as texts."
@@ -55,7 +58,7 @@ class Categorical(Column):
 
     @classmethod
     def from_toml(cls, entries: TomlTable) -> Self:
-        """From a list of values."""
+        """The column with a list of values."""
         values = entries.pop("values", ())
         return cls(values=tuple(values) if isinstance(values, list) else values, **entries)
 
@@ -72,19 +75,19 @@ class Categorical(Column):
         return f"CASE {raw.as_number} {cases} END"
 
     def missing_sql(self, raw: RawColumn) -> str:
-        """NULL; among numbers also not-a-number."""
+        """Whether it is NULL or, among numbers, not-a-number."""
         return raw.is_null if self._has_texts else raw.is_null_or_nan
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Texts or whole numbers, as the values are."""
+        """The type of the values: texts or whole numbers."""
         import pyarrow as pa  # noqa: PLC0415
 
         return pa.string() if self._has_texts else pa.int64()
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:
-        """For texts of few distinct values: all that occur."""
+        """A proposal for texts of few distinct values: all that occur."""
         if summary.raw_type is not RawType.TEXT:
             return None
         values = summary.list_values(MAX_DRAFT_VALUES)

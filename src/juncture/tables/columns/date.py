@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Period(StrEnum):
-    """How finely dates are told apart."""
+    """How finely dates are distinguished."""
 
     DAY = "day"
     WEEK = "week"
@@ -34,22 +34,27 @@ class Period(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Date(Column):
-    """Dates in a range, told apart by period: days of birth, of admission, of sale.
+    """Dates in a range, grouped by period: days of birth, of admission, of sale.
 
         [columns.since]
         kind = "date"
         low = 2015-01-01
         high = 2025-12-31
-        period = "year"      # or "day", "week", "quarter"; "month" where nothing is said
+        period = "year"      # or "day", "week", "quarter"; "month" by default
 
     The first period begins with `low`; weeks are counted from it, the others follow the calendar.
+
+    >>> import datetime
+    >>> first, last = datetime.date(2024, 1, 1), datetime.date(2024, 12, 31)
+    >>> Date(low=first, high=last, period="quarter").coding.labels
+    ('2024-Q1', '2024-Q2', '2024-Q3', '2024-Q4')
     """
 
     kind: ClassVar[str] = "date"
 
     low: dt.date
     high: dt.date
-    """The last day, which belongs to the range."""
+    """The last day; it belongs to the range."""
     period: Period = Period.MONTH
 
     def __post_init__(self) -> None:
@@ -61,9 +66,7 @@ class Date(Column):
                     f"{day!r}. Write them as 2024-01-31."
                 )
         if not self.low <= self.high:
-            raise InvalidInput(
-                f"`low` must not be after `high`; got {self.low} and {self.high}. Swap them."
-            )
+            raise InvalidInput(f"`low` must not be after `high`; got {self.low} and {self.high}.")
         if self.period not in tuple(Period):
             raise InvalidInput(f"`period` must be one of {', '.join(Period)}; got {self.period!r}.")
         object.__setattr__(self, "period", Period(self.period))
@@ -79,12 +82,12 @@ class Date(Column):
 
     @cached_property
     def regular(self) -> tuple[Meaning, ...]:
-        """The periods: the day, the month and so on, in words."""
+        """The names of the periods: days, months and so on."""
         return tuple(_period_name(day, self.period) for day in self.starts)
 
     @classmethod
     def from_toml(cls, entries: TomlTable) -> Self:
-        """From two dates and the name of a period."""
+        """The column with two dates and the name of a period."""
         for end in ("low", "high"):
             if not isinstance(entries.get(end), dt.date):
                 raise InvalidInput(
@@ -108,25 +111,25 @@ class Date(Column):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Days."""
+        """Dates without a time."""
         import pyarrow as pa  # noqa: PLC0415
 
         return pa.date32()
 
     def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
-        """A day of each code's period."""
+        """A random day of each code's period."""
         ends = np.array([*self.starts, self.high + dt.timedelta(days=1)], dtype="datetime64[D]")
         indices, days = np.minimum(codes, self.n_regular - 1), ends.astype(np.int64)
         return rng.integers(days[indices], days[indices + 1]).astype("datetime64[D]")
 
     @property
     def display(self) -> Display:
-        """Dates, although codes stand for words."""
+        """Dates, although codes stand for texts."""
         return Display.DATES
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:
-        """For dates: the months from the first to the last."""
+        """A proposal for dates: the months from the first to the last."""
         if summary.raw_type is not RawType.DATE:
             return None
         return cls(low=summary.low, high=summary.high, missing=summary.has_missing)
@@ -148,7 +151,7 @@ class Date(Column):
 
 
 def _next_period(day: dt.date, period: Period) -> dt.date:
-    """The first day of the period after the one that a day lies in."""
+    """The first day of the period after that of a day."""
     match period:
         case Period.DAY:
             return day + dt.timedelta(days=1)

@@ -1,4 +1,4 @@
-"""How the values of a column are drawn and asked about."""
+"""How the explorer draws a column's values and lets people ask about them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from juncture.tables.codebook import Coding, Special
 
 
 class Display(StrEnum):
-    """What the explorer takes a column's values for."""
+    """What the explorer treats a column's values as."""
 
     TEXTS = "texts"
     """Categories without an order."""
@@ -18,7 +18,7 @@ class Display(StrEnum):
     INTERVALS = "intervals"
     """Intervals of numbers in order."""
     DATES = "dates"
-    """Words in order, for stretches of time."""
+    """Texts in order, each for a period of time."""
 
 
 def display_of(coding: Coding) -> Display:

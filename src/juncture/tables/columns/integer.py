@@ -22,21 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Integer(Column):
-    """Whole numbers in a range, each its own value, or some in a row together: ages, counts.
+    """Whole numbers in a range, each its own value or several in a row together: ages, counts.
 
-    [columns.age]
-    kind = "integer"
-    low = 17
-    high = 90
-    width = 1            # 5 would put 17 to 21 together, 22 to 26, and so on
-    outside = "nearest"
+        [columns.age]
+        kind = "integer"
+        low = 17
+        high = 90
+        width = 1            # 5 would put 17 to 21 together, 22 to 26, and so on
+        outside = "nearest"
+
+    >>> Integer(low=17, high=30, width=5).coding.labels
+    ('[17, 22)', '[22, 27)', '[27, 31)')
     """
 
     kind: ClassVar[str] = "integer"
 
     low: int
     high: int
-    """The largest number, which belongs to the range."""
+    """The largest number; it belongs to the range."""
     width: int = 1
     """How many numbers share a code."""
 
@@ -47,20 +50,20 @@ class Integer(Column):
         if not exact or self.width < 1:
             raise InvalidInput(
                 f"`low`, `high` and `width` must be whole numbers that make a range; got "
-                f"{self.low} to {self.high} by {self.width}. Give the least and the largest number."
+                f"{self.low} to {self.high} by {self.width}."
             )
         refuse_many_values((self.high - self.low) // self.width + 1, "width")
 
     @cached_property
     def regular(self) -> tuple[Meaning, ...]:
-        """Every number; or intervals of them, the last perhaps shorter."""
+        """Every number, or intervals of them, of which the last may be shorter."""
         if self.width == 1:
             return tuple(range(self.low, self.high + 1))
         starts = range(self.low, self.high + 1, self.width)
         return tuple((float(s), float(min(s + self.width, self.high + 1))) for s in starts)
 
     def to_toml(self) -> TomlTable:
-        """The range, and the width where it is not 1."""
+        """The range, and the width if it is not 1."""
         width = {"width": self.width} if self.width > 1 else {}
         return {"low": self.low, "high": self.high, **width}
 
@@ -71,7 +74,7 @@ class Integer(Column):
         return self._typed_sql(raw.sql) if raw.is_integer else self._number_sql(raw.as_number)
 
     def missing_sql(self, raw: RawColumn) -> str:
-        """NULL or not-a-number."""
+        """Whether it is NULL or not-a-number."""
         return raw.is_null_or_nan
 
     @property
@@ -82,7 +85,7 @@ class Integer(Column):
         return pa.int64()
 
     def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
-        """A whole number of each code's interval."""
+        """A random whole number of each code's interval."""
         low = self.low + np.minimum(codes, self.n_regular - 1).astype(np.int64) * self.width
         if self.width == 1:
             return np.asarray(low)
@@ -90,7 +93,7 @@ class Integer(Column):
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:
-        """For whole numbers: from the smallest to the largest."""
+        """A proposal for whole numbers: from the smallest to the largest."""
         if summary.raw_type is not RawType.INTEGER:
             return None
         low, high = summary.low, summary.high
@@ -100,7 +103,7 @@ class Integer(Column):
         )
 
     def _typed_sql(self, value: str) -> str:
-        """Whole numbers are compared as such, which is faster."""
+        """For columns that the engine holds as whole numbers: comparing them as such is faster."""
         index = f"(CAST({value} AS BIGINT) - ({self.low}))"
         index = index if self.width == 1 else f"floor({index} / {self.width})"
         inside = f"{value} BETWEEN {self.low} AND {self.high}"

@@ -38,11 +38,15 @@ class Number(Column):
         low = 0
         high = 1
         bins = 20
+
+    >>> Number.evenly(0, 1, bins=4).edges
+    (0.0, 0.25, 0.5, 0.75, 1.0)
     """
 
     kind: ClassVar[str] = "number"
 
     edges: tuple[float, ...]
+    """The lower edge of each bin, and the upper edge of the last."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,7 +54,7 @@ class Number(Column):
         if len(numbers) < 2 or not np.isfinite(numbers).all() or (np.diff(numbers) <= 0).any():
             raise InvalidInput(
                 f"`edges` must be at least two finite numbers, each larger than the one before; "
-                f"got {self.edges!r}. Give the least, the largest and those between bins."
+                f"got {self.edges!r}."
             )
 
     @classmethod
@@ -58,11 +62,11 @@ class Number(Column):
         cls, low: float, high: float, bins: int, *, missing: bool = False,
         outside: Outside = Outside.ERROR,
     ) -> Self:  # fmt: skip
-        """As many bins of one width between two numbers."""
+        """`bins` bins of the same width between two numbers."""
         if not (math.isfinite(low) and math.isfinite(high) and low < high and bins >= 1):
             raise InvalidInput(
                 f"`low`, `high` and `bins` must make bins; got {low} to {high} in {bins}. "
-                "Give the least and the largest number that the column may hold."
+                "Give the smallest and the largest number that the column may hold."
             )
         refuse_many_values(bins, "bins")
         edges = tuple(float(edge) for edge in np.linspace(low, high, bins + 1))
@@ -75,14 +79,14 @@ class Number(Column):
 
     @classmethod
     def from_toml(cls, entries: TomlTable) -> Self:
-        """From the edges, or from `low`, `high` and `bins`."""
+        """The column with `edges`, or with `low`, `high` and `bins`."""
         if "edges" in entries:
             edges = tuple(float(edge) for edge in entries.pop("edges"))
             return cls(edges=edges, **entries)
         return cls.evenly(**entries)
 
     def to_toml(self) -> TomlTable:
-        """The edges, exactly."""
+        """The edges, without rounding."""
         return {"edges": list(self.edges)}
 
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:  # noqa: ARG002
@@ -95,7 +99,7 @@ class Number(Column):
         return f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {bin_index} END"
 
     def missing_sql(self, raw: RawColumn) -> str:
-        """NULL or not-a-number."""
+        """Whether it is NULL or not-a-number."""
         return raw.is_null_or_nan
 
     @property
@@ -106,7 +110,7 @@ class Number(Column):
         return pa.float64()
 
     def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
-        """A number inside each code's bin, evenly drawn."""
+        """A number drawn evenly from each code's bin."""
         indices = np.minimum(codes, self.n_regular - 1)
         edges = np.asarray(self.edges)
         low, high = edges[indices], edges[indices + 1]
@@ -114,7 +118,7 @@ class Number(Column):
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:
-        """For numbers: bins between round ones, so that no bound is that of a single record."""
+        """A proposal for numbers: bins between round numbers, so no bound is a record's own."""
         if summary.raw_type is not RawType.NUMBER:
             return None
         low, high = summary.low, summary.high

@@ -1,4 +1,4 @@
-"""The SQL that turns raw values into codes: what engines write differently, and what they share.
+"""SQL that turns raw values into codes: what engines write differently, and what they share.
 
 A column kind writes its SQL once, in terms of a `Dialect`; DuckDB and Spark each have one.
 """
@@ -22,7 +22,7 @@ class RawColumn:
 
     @property
     def as_number(self) -> str:
-        """The value as a floating-point number; NULL where it is none."""
+        """The value as a floating-point number; NULL if it is not a number."""
         return f"TRY_CAST({self.sql} AS DOUBLE)"
 
     @property
@@ -32,7 +32,7 @@ class RawColumn:
 
     @property
     def is_null_or_nan(self) -> str:
-        """Whether the value is missing, for kinds that read numbers: not-a-number is missing."""
+        """Whether the value is missing, for kinds that read numbers: not-a-number counts too."""
         return self.is_null if self.is_integer else f"{self.is_null} OR isnan({self.as_number})"
 
 
@@ -49,14 +49,14 @@ class Dialect(Protocol):
         """The expression as a text."""
 
     def index_of(self, expression: str, values: Sequence[str]) -> str:
-        """The index of a text among others, from 0; NULL where it is none of them."""
+        """The index of a text among `values`, from 0; NULL if it is not among them."""
 
     def days_since(self, day: dt.date, expression: str) -> str:
-        """The days from a date to the expression's."""
+        """The number of days from a date to that of the expression."""
 
 
 def number_literal(number: float) -> str:
-    """A number that no engine reads as a decimal of its own."""
+    """A number in SQL that every engine reads as a double, never as a decimal."""
     return f"CAST('{float(number)!r}' AS DOUBLE)"
 
 
@@ -66,9 +66,9 @@ def date_literal(day: dt.date) -> str:
 
 
 def search_bin(edges: Sequence[float], value: str) -> str:
-    """The index of the bin that a number lies in: a binary search, written out.
+    """SQL for the index of the bin that a number lies in: a binary search, written out.
 
-    Numbers below the first edge go to the first bin, numbers above the last one to the last.
+    Numbers below the first edge go to the first bin, numbers above the last edge to the last bin.
     """
     return _search(edges, value, 0, len(edges) - 2)
 

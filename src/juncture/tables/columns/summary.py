@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 MAX_DRAFT_VALUES = 200
-"""A draft gives a column at most so many regular codes."""
+"""A draft gives a column at most this many regular codes."""
 
 
 class RawType(StrEnum):
@@ -31,9 +31,9 @@ class ColumnSummary:
 
     raw_type: RawType
     low: Any
-    """The smallest value: a bool, int, float, date or str, by type."""
+    """The smallest value: a bool, int, float, date or str, depending on `raw_type`."""
     high: Any
     """The largest value."""
     has_missing: bool
     list_values: Callable[[int], tuple[str, ...] | None]
-    """All distinct values as sorted texts, if they are at most so many; else None."""
+    """All distinct values as sorted texts, or None if there are more than the number given."""

@@ -1,8 +1,8 @@
 """Linear queries: blocks on one attribute, products of them on several.
 
-from juncture import queries
-
-queries.Kron({"age": queries.Prefix(), "sex": queries.Identity()})
+>>> from juncture import queries
+>>> queries.Kron({"age": queries.Prefix(), "sex": queries.Identity()})
+Kron(blocks={'age': Prefix(), 'sex': Identity()})
 """
 
 import typing as _typing

@@ -1,8 +1,8 @@
 """Linear queries on one attribute: the building blocks of every factored query.
 
 A block acts on the last axis of an array. `Prefix()` does not know the attribute's size until it
-meets a table, so a block is a description; each method takes the size it needs. Blocks never
-form their matrix to be applied: a prefix costs a cumulative sum.
+meets a table, so a block is a description; each method takes the size it needs. Applying a block
+never forms its matrix: a prefix costs a cumulative sum.
 """
 
 from __future__ import annotations
@@ -21,12 +21,21 @@ from juncture.tables import spectrum
 
 Array = NDArray[np.float64]
 
-# Columns of a matrix that is known only by what it does are looked at this many at a time.
+# This many columns are formed at a time of a matrix that is given only as a function.
 _CHUNK = 256
 
 
 class Block(ABC):
-    """A matrix over the values of one attribute, applied along the last axis."""
+    """A matrix over the values of one attribute, applied along the last axis.
+
+    To make a block of your own, define `n_rows`, `apply` and `adjoint`; the other methods follow
+    from them, and may be replaced by faster ones.
+
+    >>> Prefix().matrix(3)
+    array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 1., 1.]])
+    """
 
     @abstractmethod
     def n_rows(self, size: int) -> int:
@@ -49,11 +58,11 @@ class Block(ABC):
         return np.concatenate([(chunk**2).sum(axis=-1) for chunk in self._columns(size)])
 
     def largest_eigenvalue(self, size: int) -> float:
-        """Of the transposed matrix times the matrix."""
+        """The largest eigenvalue of the transposed matrix times the matrix."""
         return spectrum.largest_eigenvalue(lambda x: self.adjoint(self.apply(x), size), size)
 
     def total_weights(self, size: int) -> Array | None:
-        """The smallest weights on the answers that add up to the total, if there are any."""
+        """The smallest weights on the answers that give the total, or None if none do."""
         rows = self.n_rows(size)
         return spectrum.total_weights(self.apply, lambda y: self.adjoint(y, size), rows, size)
 
@@ -70,41 +79,49 @@ class Block(ABC):
 
 @dataclass(frozen=True)
 class Identity(Block):
-    """Every value's own count."""
+    """The count of every value.
+
+    >>> Identity().apply(np.array([3.0, 1.0, 2.0]))
+    array([3., 1., 2.])
+    """
 
     def n_rows(self, size: int) -> int:
-        """As many answers as values."""
+        """One answer for each value."""
         return size
 
     def apply(self, table: Array) -> Array:
-        """The table as it is."""
+        """The table itself."""
         return table
 
     def adjoint(self, answers: Array, size: int) -> Array:  # noqa: ARG002
-        """The answers as they are."""
+        """The answers themselves."""
         return answers
 
     def column_sums(self, size: int) -> Array:
-        """One each."""
+        """Each value is in one answer."""
         return np.ones(size)
 
     column_squares = column_sums
 
     def largest_eigenvalue(self, size: int) -> float:  # noqa: ARG002
-        """One."""
+        """The eigenvalues are all 1."""
         return 1.0
 
     def total_weights(self, size: int) -> Array:
-        """One each."""
+        """The answers add up to the total."""
         return np.ones(size)
 
 
 @dataclass(frozen=True)
 class Prefix(Block):
-    """How many records have this value or a lower one: the cumulative distribution."""
+    """How many records have each value or a lower one: the cumulative distribution.
+
+    >>> Prefix().apply(np.array([3.0, 1.0, 2.0]))
+    array([3., 4., 6.])
+    """
 
     def n_rows(self, size: int) -> int:
-        """As many answers as values."""
+        """One answer for each value."""
         return size
 
     def apply(self, table: Array) -> Array:
@@ -122,17 +139,23 @@ class Prefix(Block):
     column_squares = column_sums
 
     def largest_eigenvalue(self, size: int) -> float:
-        """In closed form."""
+        """A closed form."""
         return 1.0 / (4.0 * math.sin(math.pi / (4 * size + 2)) ** 2)
 
     def total_weights(self, size: int) -> Array:
-        """The last answer is the total, and the matrix has an inverse, so nothing else is."""
+        """The last answer is the total; the matrix has an inverse, so no other weights give it."""
         return np.asarray(np.eye(size)[-1])
 
 
 @dataclass(frozen=True)
 class AllRanges(Block):
-    """The count between every two values, both included."""
+    """The count between every two values, both included.
+
+    The ranges are ordered by their lower end, then by their upper end.
+
+    >>> AllRanges().apply(np.array([3.0, 1.0, 2.0]))
+    array([3., 4., 6., 1., 3., 2.])
+    """
 
     def n_rows(self, size: int) -> int:
         """One answer per pair of a lower and an upper end."""
@@ -154,7 +177,7 @@ class AllRanges(Block):
         return np.asarray(begun - (ended.cumsum(axis=-1) - ended))
 
     def column_sums(self, size: int) -> Array:
-        """Lower ends up to the value times upper ends from it on."""
+        """A value is in every range that begins at or below it and ends at or above it."""
         positions = np.arange(size, dtype=np.float64)
         return np.asarray((positions + 1) * (size - positions))
 
@@ -173,7 +196,7 @@ class OneRow(Block):
         """Raise an error if the block does not fit the size; makes no array of that size."""
 
     def n_rows(self, size: int) -> int:
-        """One."""
+        """One answer."""
         self.check_size(size)
         return 1
 
@@ -198,7 +221,7 @@ class OneRow(Block):
         return float(self.column_squares(size).sum())
 
     def total_weights(self, size: int) -> Array | None:
-        """Only a constant row knows the total."""
+        """Only a constant row gives the total."""
         weights = self.weights(size)
         constant = bool(np.all(weights == weights[0])) and weights[0] != 0
         return np.array([1.0 / weights[0]]) if constant else None
@@ -206,19 +229,27 @@ class OneRow(Block):
 
 @dataclass(frozen=True)
 class Total(OneRow):
-    """All values together: marginalise the attribute out."""
+    """The count of all values together: marginalises the attribute out.
+
+    >>> Total().apply(np.array([3.0, 1.0, 2.0]))
+    array([6.])
+    """
 
     def check_size(self, size: int) -> None:
         """Fits every size."""
 
     def weights(self, size: int) -> Array:
-        """Ones."""
+        """A one for each value."""
         return np.ones(size)
 
 
 @dataclass(frozen=True)
 class Subset(OneRow):
-    """The count of several values together."""
+    """The count of several values together, given by their codes.
+
+    >>> Subset([0, 2]).apply(np.array([3.0, 1.0, 2.0]))
+    array([5.])
+    """
 
     codes: tuple[int, ...]
 
@@ -226,15 +257,14 @@ class Subset(OneRow):
         object.__setattr__(self, "codes", tuple(sorted({int(code) for code in codes})))
 
     def check_size(self, size: int) -> None:
-        """The codes must be among those of the size."""
+        """The codes must be below the size."""
         if not self.codes or self.codes[0] < 0 or self.codes[-1] >= size:
             raise InvalidInput(
-                f"`codes` must be some of 0 to {size - 1}; got {list(self.codes)}. "
-                "Check them against the attribute's size."
+                f"`codes` must be one or more of 0 to {size - 1}; got {list(self.codes)}."
             )
 
     def weights(self, size: int) -> Array:
-        """Ones at the codes."""
+        """A one at each of the codes."""
         self.check_size(size)
         row = np.zeros(size)
         row[list(self.codes)] = 1.0
@@ -242,14 +272,22 @@ class Subset(OneRow):
 
 
 class Point(Subset):
-    """The count of one value."""
+    """The count of one value, given by its code.
+
+    >>> Point(2).apply(np.array([3.0, 1.0, 2.0]))
+    array([2.])
+    """
 
     def __init__(self, code: int) -> None:
         super().__init__([code])
 
 
 class Range(Subset):
-    """The count from a lower value to a higher one, both included."""
+    """The count from a lower code to a higher one, both included.
+
+    >>> Range(0, 1).apply(np.array([3.0, 1.0, 2.0]))
+    array([4.])
+    """
 
     def __init__(self, low: int, high: int) -> None:
         super().__init__(range(low, high + 1))
@@ -259,7 +297,10 @@ class Range(Subset):
 class WeightedSum(OneRow):
     """The sum of a number over the records (divide by the total for its mean).
 
-    Values default to the codes 0, 1, ...
+    `values` are the numbers that the codes stand for; by default, the codes 0, 1, ... themselves.
+
+    >>> WeightedSum((10, 20, 30)).apply(np.array([3.0, 1.0, 2.0]))
+    array([110.])
     """
 
     values: tuple[float, ...] | None = None
@@ -274,7 +315,7 @@ class WeightedSum(OneRow):
 
 
 class Dense(Block):
-    """A block that has its matrix at hand."""
+    """A block that is defined by its matrix."""
 
     @abstractmethod
     def matrix(self, size: int) -> Array:
@@ -295,13 +336,19 @@ class Dense(Block):
 
 @dataclass(frozen=True)
 class Moments(Dense):
-    """The sums of the first few powers of a number over the records."""
+    """The sums of the first `count` powers of a number over the records.
+
+    `values` are the numbers that the codes stand for; by default, the codes 0, 1, ... themselves.
+
+    >>> Moments(2, (10, 20)).apply(np.array([3.0, 1.0]))
+    array([ 50., 700.])
+    """
 
     count: int
     values: tuple[float, ...] | None = None
 
     def n_rows(self, size: int) -> int:
-        """One for each power."""
+        """One answer for each power."""
         _check_numbers(self.values, size)
         return self.count
 
@@ -313,7 +360,11 @@ class Moments(Dense):
 
 @dataclass(frozen=True)
 class Buckets(Block):
-    """The domain compressed: each value belongs to a bucket, and each bucket has a count."""
+    """The counts of groups of values: `assignment` gives the bucket of each value.
+
+    >>> Buckets([0, 1, 0]).apply(np.array([3.0, 1.0, 2.0]))
+    array([5., 1.])
+    """
 
     assignment: tuple[int, ...]
 
@@ -322,7 +373,7 @@ class Buckets(Block):
         if set(self.assignment) != set(range(len(set(self.assignment)))):
             raise InvalidInput(
                 "`assignment` must use the buckets 0, 1, ... without a gap; got "
-                f"{sorted(set(self.assignment))}. Renumber them."
+                f"{sorted(set(self.assignment))}."
             )
 
     def n_rows(self, size: int) -> int:
@@ -343,7 +394,7 @@ class Buckets(Block):
         return np.asarray(answers[..., list(self.assignment)])
 
     def column_sums(self, size: int) -> Array:
-        """One each."""
+        """Each value is in one bucket."""
         return np.ones(size)
 
     column_squares = column_sums
@@ -354,20 +405,24 @@ class Buckets(Block):
         return float(np.bincount(self.assignment).max())
 
     def total_weights(self, size: int) -> Array:
-        """One each."""
+        """The buckets add up to the total."""
         return np.ones(self.n_rows(size))
 
     def _check_size(self, size: int) -> None:
         if len(self.assignment) != size:
             raise InvalidInput(
                 f"`assignment` must have one bucket for each of the {size} values; "
-                f"got {len(self.assignment)}. Check it against the attribute's size."
+                f"got {len(self.assignment)}."
             )
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix(Block):
-    """Any matrix: an array, a SciPy sparse one, or whatever has `shape`, `@` and `.T`."""
+    """Any matrix: an array, a SciPy sparse one, or any object with `shape`, `@` and `.T`.
+
+    >>> Matrix([[1, 0, -1]]).apply(np.array([3.0, 1.0, 2.0]))
+    array([1.])
+    """
 
     entries: Any
 
@@ -389,8 +444,7 @@ class Matrix(Block):
         rows, columns = self.entries.shape
         if columns != size:
             raise InvalidInput(
-                f"`entries` must have one column for each of the {size} values; got {columns}. "
-                "Check the matrix against the size of the attribute or clique."
+                f"`entries` must have one column for each of the {size} values; got {columns}."
             )
         return int(rows)
 
@@ -417,6 +471,5 @@ def _numbers(values: tuple[float, ...] | None, size: int) -> Array:
 def _check_numbers(values: tuple[float, ...] | None, size: int) -> None:
     if values is not None and not (len(values) == size and np.isfinite(values).all()):
         raise InvalidInput(
-            f"`values` must be {size} finite numbers, one for each code; got {len(values)}. "
-            "Check them against the attribute's size."
+            f"`values` must be {size} finite numbers, one for each code; got {len(values)}."
         )

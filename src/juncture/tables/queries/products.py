@@ -1,12 +1,12 @@
 """Linear queries on the table of a clique.
 
 A query is a description without sizes; `bind` fits it to a clique's domain and gives an
-operator that can be applied. Descriptions:
+operator that can be applied. A query is one of these:
 
-- a block: acts on the clique's cells in their order (on a single attribute, on its values);
-- `Kron`: a block for each attribute; attributes it leaves out are summed out;
-- `Stack`: several queries on the same clique, one after another;
-- a number times a query.
+- a block, which acts on the clique's cells in their order (on a single attribute, on its values);
+- `Kron`, a block for each attribute; attributes it leaves out are summed out;
+- `Stack`, several queries on the same clique, one after another;
+- `Scaled`, a number times a query.
 """
 
 from __future__ import annotations
@@ -30,21 +30,36 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Kron:
-    """A product of blocks, one for each attribute."""
+    """A product of blocks, one for each attribute; an attribute without a block is summed out.
+
+    >>> from juncture.tables.queries.blocks import Identity, Prefix
+    >>> query = Kron({"age": Prefix(), "sex": Identity()})
+    >>> bind(query, Domain({"age": 2, "sex": 2})).apply(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([1., 2., 4., 6.])
+    """
 
     blocks: Mapping[str, Block]
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Several queries on one clique, their answers one after another."""
+    """Several queries on one clique, their answers one after another.
+
+    >>> from juncture.tables.queries.blocks import Identity
+    >>> bind(Stack([Total(), Identity()]), Domain({"sex": 2})).apply(np.array([3.0, 4.0]))
+    array([7., 3., 4.])
+    """
 
     queries: Sequence[Query]
 
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """A query whose answers are multiplied by a weight."""
+    """A query whose answers are multiplied by a weight.
+
+    >>> bind(Scaled(0.5, Total()), Domain({"sex": 2})).apply(np.array([3.0, 4.0]))
+    array([3.5])
+    """
 
     weight: float
     query: Query
@@ -58,15 +73,16 @@ class Scaled:
 
 
 Query = Block | Kron | Stack | Scaled
+"""A linear query on the table of a clique."""
 
 
 class Operator(ABC):
     """A query bound to the domain of a clique."""
 
     shape: tuple[int, ...]
-    """Of the tables it takes."""
+    """The shape of the tables that it takes."""
     n_rows: int
-    """Of the answers it gives."""
+    """The number of answers that it gives."""
 
     @abstractmethod
     def apply(self, table: Array) -> Array:
@@ -96,7 +112,7 @@ class Operator(ABC):
 
     @cached_property
     def largest_eigenvalue(self) -> float:
-        """Of the query's matrix, transposed, times itself."""
+        """The largest eigenvalue of the query's transposed matrix times the matrix."""
         size = math.prod(self.shape)
         return spectrum.largest_eigenvalue(lambda x: self.adjoint_flat(self.apply_flat(x)), size)
 
@@ -130,7 +146,7 @@ def bind(query: Query, domain: Domain) -> Operator:
             blocks = [query.blocks.get(name, Total()) for name in domain]
             return _Product(blocks, domain.shape, domain.shape)
         case Stack():
-            return _Stacked([bind(part, domain) for part in query.queries])
+            return _Stacked([bind(each, domain) for each in query.queries])
         case Scaled():
             return _Weighted(query.weight, bind(query.query, domain))
 
@@ -196,26 +212,26 @@ class _Product(Operator):
 class _Stacked(Operator):
     """Operators one after another on the same table."""
 
-    def __init__(self, parts: Sequence[Operator]) -> None:
-        if not parts:
-            raise InvalidInput("`queries` must not be empty; got none. Give at least one query.")
-        self.shape = parts[0].shape
-        self.n_rows = sum(part.n_rows for part in parts)
-        self._parts = parts
-        self._ends = np.cumsum([part.n_rows for part in parts])[:-1]
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        if not operators:
+            raise InvalidInput("`queries` must not be empty; got none.")
+        self.shape = operators[0].shape
+        self.n_rows = sum(each.n_rows for each in operators)
+        self._operators = operators
+        self._ends = np.cumsum([each.n_rows for each in operators])[:-1]
 
     def apply(self, table: Array) -> Array:
-        return np.concatenate([part.apply(table) for part in self._parts])
+        return np.concatenate([each.apply(table) for each in self._operators])
 
     def adjoint(self, answers: Array) -> Array:
-        pieces = zip(self._parts, np.split(answers, self._ends), strict=True)
-        return np.asarray(sum(part.adjoint(piece) for part, piece in pieces))
+        pieces = zip(self._operators, np.split(answers, self._ends), strict=True)
+        return np.asarray(sum(each.adjoint(piece) for each, piece in pieces))
 
     def column_sums(self) -> Array:
-        return np.asarray(sum(part.column_sums() for part in self._parts))
+        return np.asarray(sum(each.column_sums() for each in self._operators))
 
     def column_squares(self) -> Array:
-        return np.asarray(sum(part.column_squares() for part in self._parts))
+        return np.asarray(sum(each.column_squares() for each in self._operators))
 
 
 class _Weighted(Operator):
