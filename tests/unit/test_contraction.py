@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from brute import Array, einsum
 from juncture.engine.contraction import ONE, Axes, Contraction, Step
-from juncture.engine.paths import Path, best_path, leaves
+from juncture.engine.paths import Path, find_best_path, leaves
 from juncture.engine.plan import Plan
 from packing import plan_of
 from problems import ONCE_FAILED, PROBLEMS, Problem
@@ -164,7 +164,7 @@ def found_path(question: Question) -> tuple[Path, list[Scope]]:
     def cells(attributes: Iterable[int]) -> int:
         return math.prod(sizes[axis] for axis in attributes)
 
-    return best_path(dict(enumerate(scopes)), keep, cells), scopes
+    return find_best_path(dict(enumerate(scopes)), keep, cells), scopes
 
 
 @examples(200)
@@ -197,7 +197,9 @@ def test_many_tables_are_paired() -> None:
     """All pairs of seven attributes are contracted far below the cost of the full table."""
     pairs = [frozenset({a, b}) for a in range(7) for b in range(a)]
     sizes = [4] * 7
-    path = best_path(dict(enumerate(pairs)), frozenset(), lambda s: math.prod(sizes[a] for a in s))
+    path = find_best_path(
+        dict(enumerate(pairs)), frozenset(), lambda s: math.prod(sizes[a] for a in s)
+    )
     assert sorted(leaves(path)) == list(range(len(pairs)))
     left = price(left_to_right(len(pairs)), pairs, frozenset(), sizes)
     assert price(path, pairs, frozenset(), sizes) <= left
@@ -209,7 +211,7 @@ def test_equal_scopes_are_paired_in_a_balanced_way() -> None:
     def depth(path: Path) -> int:
         return 0 if isinstance(path, int) else 1 + max(depth(path[0]), depth(path[1]))
 
-    path = best_path(dict.fromkeys(range(1000), frozenset({0})), frozenset(), lambda _: 3)
+    path = find_best_path(dict.fromkeys(range(1000), frozenset({0})), frozenset(), lambda _: 3)
     assert sorted(leaves(path)) == list(range(1000))
     assert depth(path) <= 10
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 import graphs
 import strategies
 from graphs import Scope
-from juncture.engine.elimination import Bucket, closed_graph, eliminate
+from juncture.engine.elimination import Bucket, build_graph, eliminate
 from strategies import examples
 
 Drawn = tuple[list[int], list[Scope]]
@@ -18,7 +18,7 @@ Drawn = tuple[list[int], list[Scope]]
 
 def buckets_of(sizes: Sequence[int], cliques: Sequence[Scope], restarts: int = 12) -> list[Bucket]:
     """Give the buckets that the search finds."""
-    graph = closed_graph(range(len(sizes)), cliques)
+    graph = build_graph(range(len(sizes)), cliques)
     return eliminate(graph, sizes, restarts=restarts)
 
 
@@ -40,7 +40,7 @@ def test_closed_graph(drawn: Drawn) -> None:
     sizes, cliques = drawn
     near = graphs.adjacency(range(len(sizes)), cliques)
     expected = {vertex: others | {vertex} for vertex, others in near.items()}
-    assert closed_graph(range(len(sizes)), cliques) == expected
+    assert build_graph(range(len(sizes)), cliques) == expected
 
 
 @pytest.mark.parametrize("restarts", [0, 12])

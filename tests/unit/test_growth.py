@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import graphs
 import strategies
 from graphs import Scope
-from juncture.engine.elimination import Bucket, closed_graph, eliminate
+from juncture.engine.elimination import Bucket, build_graph, eliminate
 from juncture.engine.growth import IncrementalElimination
 from juncture.engine.plan import Plan
 from juncture.tables.domain import Domain
@@ -24,7 +24,7 @@ def asked(draw: st.DrawFn) -> Asked:
     sizes, cliques = draw(strategies.scopes(max_vertices=8))
     n = len(sizes)
     if draw(st.booleans()):
-        buckets = eliminate(closed_graph(range(n), cliques), sizes, restarts=1)
+        buckets = eliminate(build_graph(range(n), cliques), sizes, restarts=1)
     else:
         near = graphs.adjacency(range(n), cliques)
         order = draw(st.permutations(range(n)))

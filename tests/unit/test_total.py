@@ -7,7 +7,7 @@ import pytest
 
 import matrices
 from juncture.errors import InvalidInput
-from juncture.fit.total import estimate_total, total_of
+from juncture.fit.total import estimate_total, estimate_total_from
 from juncture.tables.domain import Domain
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries import blocks as block
@@ -37,7 +37,7 @@ def test_best_linear_unbiased(query: Query, matrix: np.ndarray, unequal: bool) -
     stddev = rng.random(len(matrix)) + 0.5 if unequal else np.full(len(matrix), 2.0)
     values = matrix @ TRUTH.reshape(-1) + rng.normal(size=len(matrix)) * stddev
     given = stddev if unequal else 2.0
-    found = total_of(DOMAIN, Measurement(("a", "b"), values, stddev=given, query=query))
+    found = estimate_total_from(DOMAIN, Measurement(("a", "b"), values, stddev=given, query=query))
     scaled = matrix / stddev[:, None]
     weights = np.linalg.pinv(scaled).sum(axis=0)
     assert found is not None
@@ -65,7 +65,7 @@ def test_measurements_that_do_not_know_it_are_left_out() -> None:
     """A range that covers only some values says nothing about the total."""
     part = Measurement(("b",), [5.0], stddev=1.0, query=block.Range(0, 2))
     whole = Measurement(("a",), [1.0, 2.0, 3.0], stddev=1.0)
-    assert total_of(DOMAIN, part) is None
+    assert estimate_total_from(DOMAIN, part) is None
     assert estimate_total(DOMAIN, [part, whole]).total == pytest.approx(6.0)
     with pytest.raises(InvalidInput, match="Pass total=, or measure a marginal"):
         estimate_total(DOMAIN, [part])

@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from juncture.engine.paths import Path, best_path, leaves
+from juncture.engine.paths import Path, find_best_path, leaves
 
 ONE = -1
 Axes = tuple[int, ...]
@@ -57,7 +57,7 @@ class Contraction:
         """Steps that contract the tables onto `keep`; the last one's result is the message."""
         steps: list[Step] = []
         scopes = {table: frozenset(self.axes[table]) for table in tables}
-        result = self._follow(steps, best_path(scopes, keep, self.cells), keep)
+        result = self._follow(steps, find_best_path(scopes, keep, self.cells), keep)
         if not steps or not keep.issuperset(self.axes[result]):
             self._sum(steps, result, keep)
         return steps
@@ -66,8 +66,8 @@ class Contraction:
         """Contract along the path; `needed` is what the rest of the clique still mentions.
 
         Nothing in `needed` may be summed out yet. So while the left half is contracted, the
-        attributes of all tables of the right half are needed too; after it, only those that are
-        left of it.
+        attributes of all tables of the right half are needed too; afterwards, only those that its
+        result still has.
         """
         if isinstance(path, int):
             return path
@@ -122,7 +122,7 @@ class Contraction:
         return table if self.axes[table] == axes else self._add(steps, table, ONE, axes)
 
     def _contract(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
-        """One product of two tables, after the sums and copies that prepare them.
+        """Multiply two tables, after the sums and copies that prepare them.
 
         If one table holds all axes of the other, the product is one pass over the larger table,
         whose axes give the order of the loops. Otherwise it is a product like that of matrices.
@@ -132,7 +132,7 @@ class Contraction:
         if not set(self.axes[left]).issuperset(self.axes[right]):
             left = self._sum_private(steps, left, right, needed)
             right = self._sum_private(steps, right, left, needed)
-            if set(self.axes[left]) < set(self.axes[right]):  # the sums have turned them round
+            if set(self.axes[left]) < set(self.axes[right]):  # the sums made `left` the smaller
                 left, right = right, left
         if set(self.axes[left]).issuperset(self.axes[right]):
             order = tuple(a for a in self.axes[left] if a in self.axes[right])
@@ -146,10 +146,10 @@ class Contraction:
         return table if keep.issuperset(self.axes[table]) else self._sum(steps, table, keep)
 
     def _multiply(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
-        """A matrix-like product: the larger table's last axes become the innermost loop.
+        """Multiply two tables like matrices: the larger one's last axes are the innermost loop.
 
         That loop is fast if it is long and moves by one cell, or not at all, in all three tables.
-        The last axes of the left table that play one part (summed, or kept and shared, or kept and
+        The last axes of the left table that have one role (summed, or kept and shared, or kept and
         its own) form such a run; so they must also come last in the right table and in the result,
         in the same order, wherever they occur there.
         """
@@ -176,7 +176,7 @@ class Contraction:
         return self._reorder(steps, left, tuple(axis for block in blocks for axis in block))
 
     def _suffix(self, axes: Axes, other: Axes, needed: Scope) -> Axes:
-        """The longest run of last axes that all play the same part in the product."""
+        """The longest run of last axes that all have the same role in the product."""
         start = len(axes) - 1
         while start and _role(axes[start - 1], other, needed) == _role(axes[-1], other, needed):
             start -= 1
@@ -184,5 +184,5 @@ class Contraction:
 
 
 def _role(axis: int, other: Axes, needed: Scope) -> tuple[bool, bool]:
-    """The part an axis plays in a product: shared with the other table or not, kept or not."""
+    """The role of an axis in a product: shared with the other table or not, kept or not."""
     return axis in other, axis in needed

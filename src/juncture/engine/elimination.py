@@ -6,7 +6,7 @@ neighbourhood it had then. The cost of an order is the number of table cells in 
 
 Two steps. Vertices whose neighbours are already pairwise adjacent (simplicial ones) go first:
 their buckets lie inside cliques that every order has, and a chordal graph is empty after that.
-What remains is split into its connected parts, and on each part several greedy heuristics
+What remains is split into its connected components, and on each of them several greedy heuristics
 compete, then randomised restarts of them; the cheapest order is kept. All ties are broken by
 vertex number, and the restarts are seeded, so the result depends on the arguments alone.
 """
@@ -33,7 +33,7 @@ class Bucket(NamedTuple):
 def eliminate(graph: Graph, sizes: Sequence[int], *, restarts: int, seed: int = 0) -> list[Bucket]:
     """The buckets of a good elimination order, in that order; `graph` is consumed."""
     buckets = _strip_simplicial(graph)
-    for component in _connected_components(graph):
+    for component in _find_components(graph):
         buckets += eliminate_subset(graph, component, sizes, restarts=restarts, seed=seed)
     return buckets
 
@@ -41,7 +41,7 @@ def eliminate(graph: Graph, sizes: Sequence[int], *, restarts: int, seed: int = 
 def eliminate_subset(
     graph: Graph, vertices: Sequence[int], sizes: Sequence[int], *, restarts: int = 0, seed: int = 0
 ) -> list[Bucket]:
-    """The buckets of the cheapest order found that eliminates these vertices and no others."""
+    """The buckets of a cheap order that eliminates these vertices and no others."""
     rng = random.Random(seed)
     scores = [*_HEURISTICS]
     for attempt in range(restarts):
@@ -55,7 +55,7 @@ def eliminate_subset(
     return best
 
 
-def closed_graph(vertices: Iterable[int], cliques: Iterable[Collection[int]]) -> Graph:
+def build_graph(vertices: Iterable[int], cliques: Iterable[Collection[int]]) -> Graph:
     """The graph in which the vertices of every clique are pairwise adjacent."""
     graph = {vertex: {vertex} for vertex in vertices}
     for clique in cliques:
@@ -85,7 +85,7 @@ def _strip_simplicial(graph: Graph) -> list[Bucket]:
     return buckets
 
 
-def _connected_components(graph: Graph) -> list[list[int]]:
+def _find_components(graph: Graph) -> list[list[int]]:
     """The vertices that are left, grouped by connected component."""
     components: list[list[int]] = []
     seen: set[int] = set()
@@ -105,7 +105,7 @@ def _connected_components(graph: Graph) -> list[list[int]]:
 def _eliminate_greedily(
     graph: Graph, vertices: Sequence[int], sizes: Sequence[int], score: Score, limit: float | int
 ) -> tuple[list[Bucket], float | int]:
-    """Eliminate the part by lowest score; gives up once the cost reaches the limit."""
+    """Eliminate the vertices by lowest score; gives up once the cost reaches the limit."""
     local = {vertex: set(closed) for vertex, closed in graph.items()}
     current = {vertex: score(local, sizes, vertex) for vertex in vertices}
     heap = [(value, vertex) for vertex, value in current.items()]
@@ -152,7 +152,7 @@ def _min_weight(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
 
 
 def _weighted_min_fill(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
-    """The same as min-fill, but each edge counts as the number of cells of its table."""
+    """The score of min-fill where each edge counts as the number of cells of its table."""
     closed = graph[vertex]
     return _log(sum(sizes[a] * sum(sizes[b] for b in closed - graph[a]) for a in closed))
 

@@ -1,6 +1,6 @@
 """How much a junction tree grows when one more clique is added, without planning again.
 
-The elimination order is kept and only the buckets that the new clique reaches are looked at:
+The elimination order is kept and only the buckets that the new clique reaches are examined:
 the bucket of its first vertex receives the others as new neighbours, hands them on to the
 bucket eliminated next, and so on until nothing is new. Where that makes the tree larger, the
 order of the reached vertices alone is searched again. That is valid because eliminating a set
@@ -22,7 +22,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
-from juncture.engine.elimination import Bucket, Graph, closed_graph, eliminate_subset
+from juncture.engine.elimination import Bucket, Graph, build_graph, eliminate_subset
 from juncture.engine.junction import parent_of
 
 VertexSet = frozenset[int]
@@ -60,8 +60,8 @@ class IncrementalElimination:
         """The buckets of that junction tree's elimination order.
 
         Vertices that hand their neighbours, directly or through others, to a changed one must be
-        eliminated before it; all others may come after. So: what lies below, in the old order; the
-        changed vertices, in the order just searched; the rest, in the old order.
+        eliminated before it; all others may come after. So the order is: what lies below, as
+        before; the changed vertices, in the order just searched; the rest, as before.
         """
         fresh = self._find_best(frozenset(clique))[1]
         below, waiting = set(fresh), list(fresh)
@@ -111,7 +111,7 @@ class IncrementalElimination:
         return reached if waiting else region
 
     def _graph(self, clique: VertexSet, reached: Changes) -> Graph:
-        """What the reached vertices see once everything below them has been eliminated.
+        """The graph of the reached vertices once everything below them has been eliminated.
 
         Eliminating a child leaves its neighbours pairwise adjacent, whatever was below it; so the
         edges are those of the cliques themselves and of the children's neighbourhoods.
@@ -123,7 +123,7 @@ class IncrementalElimination:
             scopes += (
                 self._neighbours[c] for c in self._children.get(vertex, ()) if c not in reached
             )
-        return closed_graph(sorted(vertices), scopes)
+        return build_graph(sorted(vertices), scopes)
 
     def _cells_after(self, changed: Changes) -> int:
         """The cells of the junction tree after these vertices got new neighbours and positions.

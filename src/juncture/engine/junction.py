@@ -31,10 +31,10 @@ EMPTY_CLIQUE_ALONE = JunctionTree((TreeNode(frozenset(), frozenset(), ROOT),), {
 
 def build_junction_tree(buckets: Sequence[Bucket], sizes: Sequence[int]) -> JunctionTree:
     """The junction tree of an elimination order, each component rooted at its centre of work."""
-    cliques, home, edges = _maximal_cliques(buckets)
+    cliques, home, edges = _merge_buckets(buckets)
     cells = [math.prod(sizes[vertex] for vertex in clique) for clique in cliques]
     schedule: list[tuple[int, int]] = []
-    for component in _components(edges):
+    for component in _find_components(edges):
         schedule += _schedule_from(edges, _find_centre(edges, component, cells))
     index_of = {node: position for position, (node, _) in enumerate(schedule)}
     nodes = tuple(
@@ -53,7 +53,7 @@ def parent_of(bucket: Bucket, position: dict[int, int]) -> int | None:
     return min(bucket.neighbours, key=position.__getitem__, default=None)
 
 
-def _maximal_cliques(
+def _merge_buckets(
     buckets: Sequence[Bucket],
 ) -> tuple[list[frozenset[int]], dict[int, int], list[list[int]]]:
     """Merge each bucket into a child that contains it; returns cliques, homes and tree edges."""
@@ -82,7 +82,7 @@ def _maximal_cliques(
     return cliques, home, edges
 
 
-def _components(edges: list[list[int]]) -> list[list[tuple[int, int]]]:
+def _find_components(edges: list[list[int]]) -> list[list[tuple[int, int]]]:
     """Each tree of the forest, as a schedule rooted at its first node."""
     seen = [False] * len(edges)
     components = []

@@ -25,7 +25,7 @@ class LoopTable:
         self.rows: list[Loop] = []
 
     def nest(self, order: Axes, operands: tuple[Axes, Axes, Axes]) -> tuple[int, int]:
-        """First row and number of rows of the loops over `order` for left, right and result."""
+        """The first row and the number of rows of the loops over `order` for all three tables."""
         index_of = {axis: position for position, axis in enumerate(order)}
         shape = tuple(self._sizes[axis] for axis in order)
         key = (shape, *(tuple(index_of[axis] for axis in axes) for axes in operands))
@@ -56,8 +56,8 @@ class LoopTable:
 def loop_order(left: Axes, right: Axes, result: Axes) -> Axes:
     """The left table's axes in memory order, the right table's own ones before the last run.
 
-    The last run are the left table's last axes that occur in the same other tables; the plan
-    has put them last in those tables too, so the innermost loop is contiguous everywhere.
+    The last run consists of the left table's last axes that occur in the same other tables; the
+    plan has put them last in those tables too, so the innermost loop is contiguous everywhere.
     """
     own = tuple(axis for axis in right if axis not in left)
     if not own or not left:

@@ -23,8 +23,8 @@ IMPOSSIBLE_MESSAGE = (
     "`potentials` must leave at least one record possible; got minus infinity for every one. "
     "Remove a structural zero: together they contradict each other."
 )
-# What `Oracle` asks for, by name: an error can then say what is missing.
-_PARTS = ("plan", "layout", "is_exact", "marginals", "maximum")
+# The members of `Oracle`, so that an error can say what is missing.
+_MEMBERS = ("plan", "layout", "is_exact", "marginals", "maximum")
 
 
 class Beliefs(NamedTuple):
@@ -52,11 +52,21 @@ class Call(NamedTuple):
 
 
 class Oracle(Protocol):
-    """Potentials on the measured cliques of a plan -> marginals on the same cliques.
+    """What computes marginals: potentials on the measured cliques in, their marginals out.
 
     Potentials are logarithms, one flat vector in the order of `layout`; the model gives a
     record the probability exp(sum of its potentials - log_partition). Minus infinity excludes
-    a cell.
+    a cell. `Propagation` is the usual oracle. To compute marginals in another way, write a class
+    with these members, and give it, or a function that makes it, to `estimate` or `load`:
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> from juncture.engine import Propagation
+    >>> def make_slow_oracle(plan):
+    ...     return Propagation(plan, threads=1)
+    >>> counts = Measurement(("a",), [3.0, 1.0], stddev=1.0)
+    >>> fit = estimate(Domain({"a": 2}), [counts], oracle=make_slow_oracle)
+    >>> fit.model.project(("a",)).values.round(2)
+    array([3., 1.])
     """
 
     @property
@@ -69,7 +79,7 @@ class Oracle(Protocol):
 
     @property
     def is_exact(self) -> bool:
-        """Whether answers are right up to rounding; certificates need an oracle that is."""
+        """Whether answers are right up to rounding; certificates need an exact oracle."""
 
     def marginals(
         self, potentials: Vector, total: float = 1.0, *, out: Vector | None = None
@@ -84,7 +94,7 @@ class Oracle(Protocol):
 
 
 OracleFactory = Callable[[Plan], Oracle]
-"""Makes the oracle of a plan: a class such as `Propagation`, or any function that returns one."""
+"""What makes the oracle of a plan: a class such as `Propagation`, or a function returning one."""
 
 
 @runtime_checkable
@@ -115,10 +125,10 @@ def make_oracle(factory: OracleFactory, plan: Plan) -> Oracle:
             "Give a class such as Propagation, or wrap it in a function of the plan."
         )
     oracle = factory(plan)
-    missing = [name for name in _PARTS if not hasattr(oracle, name)]
+    missing = [name for name in _MEMBERS if not hasattr(oracle, name)]
     if missing:
         raise InvalidInput(
-            f"`oracle` must make objects with {', '.join(_PARTS)}; got a "
+            f"`oracle` must make objects with {', '.join(_MEMBERS)}; got a "
             f"{type(oracle).__name__} without {', '.join(missing)}."
         )
     if oracle.layout.cliques != plan.cliques:
@@ -130,7 +140,7 @@ def make_oracle(factory: OracleFactory, plan: Plan) -> Oracle:
 
 
 def _takes_plan(factory: OracleFactory, plan: Plan) -> bool:
-    """Whether the factory can be called with a plan; asked first, so that no error is hidden."""
+    """Whether the factory can be called with a plan; checked first, so that no error is hidden."""
     try:
         inspect.signature(factory).bind(plan)
     except TypeError:
@@ -152,7 +162,7 @@ def check_call(layout: Layout, potentials: Vector, total: float, out: Vector | N
         return Call(vector, float(total), np.empty(layout.size))
     if layout.as_vector(out) is not out or np.may_share_memory(out, vector):
         raise InvalidInput(
-            "`out` must be a writable, contiguous float64 array apart from `potentials`; "
-            "got another kind. Make it with numpy.empty(layout.size)."
+            "`out` must be a writable, contiguous float64 array that does not overlap "
+            "`potentials`; got another kind. Make it with numpy.empty(layout.size)."
         )
     return Call(vector, float(total), out)

@@ -1,4 +1,4 @@
-"""Dividing the nodes of a tree between threads."""
+"""How the nodes of a tree are divided between threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# How often the heaviest subtree may be opened in search of an even division.
+# The heaviest subtree is split at most this often in search of an even division.
 _MAX_SPLITS = 64
 
 
@@ -18,7 +18,7 @@ class Partition(NamedTuple):
 
 
 def partition(parents: Sequence[int | None], work: Sequence[int], threads: int) -> Partition:
-    """The division with the shortest time, that of the heaviest group plus the nodes above all."""
+    """The division that takes least time: that of the heaviest group plus the nodes above all."""
     if threads < 2 or len(parents) < 2:
         return Partition((), tuple(range(len(parents))))
     below, children = list(work), [list[int]() for _ in parents]

@@ -39,8 +39,8 @@ def leaves(path: Path) -> list[int]:
     return tables
 
 
-def best_path(scopes: Mapping[int, Scope], keep: Scope, cells: Cells) -> Path:
-    """The cheapest path found that multiplies all tables and sums them onto `keep`.
+def find_best_path(scopes: Mapping[int, Scope], keep: Scope, cells: Cells) -> Path:
+    """A cheap path that multiplies all tables and sums them onto `keep`.
 
     Tables on the same attributes are joined first: that never makes a table larger, and there may
     be hundreds of them in one clique, which no search over pairs could handle.
@@ -53,7 +53,7 @@ def best_path(scopes: Mapping[int, Scope], keep: Scope, cells: Cells) -> Path:
         return _balance(list(groups.values()))
     if len(groups) <= _EXHAUSTIVE:
         return _Exhaustive(groups, keep, cells).path
-    return _greedy_path(groups, keep, cells)
+    return _find_greedy_path(groups, keep, cells)
 
 
 def _balance(paths: list[Path]) -> Path:
@@ -64,8 +64,8 @@ def _balance(paths: list[Path]) -> Path:
     return paths[0]
 
 
-def _greedy_path(groups: Mapping[Scope, Path], keep: Scope, cells: Cells) -> Path:
-    """Always contract the pair whose union is smallest."""
+def _find_greedy_path(groups: Mapping[Scope, Path], keep: Scope, cells: Cells) -> Path:
+    """The path that always contracts the pair whose union is smallest."""
     live = dict(enumerate(groups.items()))
     heap = [(cells(live[a][0] | live[b][0]), a, b) for a, b in combinations(live, 2)]
     heapq.heapify(heap)

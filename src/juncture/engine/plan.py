@@ -10,7 +10,7 @@ from juncture._util.memory import free_memory_bytes
 from juncture._util.notebook import plan_html
 from juncture._util.text import count_noun
 from juncture.engine.contraction import Contraction, Step
-from juncture.engine.elimination import Bucket, closed_graph, eliminate
+from juncture.engine.elimination import Bucket, build_graph, eliminate
 from juncture.engine.growth import IncrementalElimination
 from juncture.engine.junction import EMPTY_CLIQUE_ALONE, JunctionTree, build_junction_tree
 from juncture.engine.plan_text import abbreviate, describe, format_bytes, format_count
@@ -26,7 +26,7 @@ _RESTARTS, _RESTART_BUDGET = 64, 2000
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A maximal clique of the junction tree, with its part of the schedule."""
+    """A maximal clique of the junction tree, with its steps of the schedule."""
 
     clique: Clique
     separator: Clique
@@ -49,7 +49,9 @@ class OracleCost:
 
 @dataclass(frozen=True)
 class Plan:
-    """A junction tree for measured cliques over a domain: pure data, made by `Plan.build`.
+    """A junction tree for measured cliques over a domain: what a fit will take, before it runs.
+
+    Make one with `Plan.build`, print it, and pass it to `estimate(..., plan=plan)`.
 
     >>> plan = Plan.build(Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("c", "b")])
     >>> [node.clique for node in plan.nodes]
@@ -77,10 +79,12 @@ class Plan:
         memory_limit: int | None = None,
         seed: int = 0,
     ) -> Plan:
-        """The cheapest junction tree found for these cliques.
+        """A cheap junction tree for these cliques; nothing large is allocated here.
 
-        Raises `ModelTooLarge` when an oracle call would need more than `memory_limit` bytes
-        (default: half of the memory that is free now). Nothing large is allocated here.
+        - `cliques`: sets of attributes that are measured together.
+        - `memory_limit`: raise `ModelTooLarge` when an oracle call would need more bytes than
+          this; by default, half of the memory that is free now.
+        - `seed`: of the randomised search for a good elimination order.
         """
         measured = tuple(dict.fromkeys(map(domain.canonical, cliques)))
         return _search(domain, measured, seed)._check_memory(memory_limit)
@@ -104,7 +108,7 @@ class Plan:
 
     @property
     def size_bytes(self) -> int:
-        """The most memory that one oracle call needs: potentials, marginals and workspace.
+        """The memory that one oracle call needs at most: potentials, marginals and workspace.
 
         The workspace counts twice, because with widely spread potentials the oracle needs the
         logarithms of its tables too.
@@ -118,7 +122,7 @@ class Plan:
 
     @cached_property
     def largest_clique(self) -> Clique:
-        """The maximal clique with most cells (the empty clique when there is none)."""
+        """The maximal clique with the most cells (the empty clique when there is none)."""
         cliques = [node.clique for node in self.nodes]
         return max(cliques, key=self.domain.size_of, default=())
 
@@ -136,7 +140,7 @@ class Plan:
     def cells_with(self, clique: Iterable[str]) -> int:
         """An upper bound of the cells that the junction tree would have with this clique added.
 
-        Takes microseconds, because the elimination order is kept; `extend` gives a plan that
+        This takes microseconds, because the elimination order is kept; `extend` gives a plan that
         is no larger.
         """
         return max(1, self._incremental.cells_with(self._positions(clique)))
@@ -190,9 +194,9 @@ def _scopes(domain: Domain, cliques: Iterable[Clique]) -> list[list[int]]:
 
 
 def _search(domain: Domain, cliques: tuple[Clique, ...], seed: int) -> Plan:
-    """The plan of the best elimination order found."""
+    """The plan of the best elimination order that the search gives."""
     restarts = min(_RESTARTS, _RESTART_BUDGET // max(1, len(domain)))
-    graph = closed_graph(range(len(domain)), _scopes(domain, cliques))
+    graph = build_graph(range(len(domain)), _scopes(domain, cliques))
     buckets = eliminate(graph, domain.shape, restarts=restarts, seed=seed)
     return _assemble(domain, cliques, buckets)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from juncture._util.text import count_noun
+
 if TYPE_CHECKING:
     from juncture.engine.plan import Node, Plan
 
@@ -43,9 +45,9 @@ def format_count(count: int) -> str:
 
 def _headline(plan: Plan) -> str:
     return (
-        f"Plan for {_pluralize(len(plan.domain), 'attribute')} "
+        f"Plan for {count_noun(len(plan.domain), 'attribute')} "
         f"({_format_cells(plan.domain.size)} in the full table), "
-        f"{_pluralize(len(plan.cliques), 'measured clique')}"
+        f"{count_noun(len(plan.cliques), 'measured clique')}"
     )
 
 
@@ -53,8 +55,8 @@ def _tree_line(plan: Plan) -> str:
     parts = sum(node.parent is None for node in plan.nodes)
     largest = format_count(plan.domain.size_of(plan.largest_clique)) if plan.nodes else "0"
     return (
-        f"  junction tree   {_pluralize(len(plan.nodes), 'clique')} in "
-        f"{_pluralize(parts, 'part')}, {_format_cells(plan.cells)}, the largest clique {largest}"
+        f"  junction tree   {count_noun(len(plan.nodes), 'clique')} in "
+        f"{count_noun(parts, 'part')}, {_format_cells(plan.cells)}, the largest clique {largest}"
     )
 
 
@@ -67,10 +69,6 @@ def _cost_line(plan: Plan) -> str:
 
 def _format_cells(count: int) -> str:
     return f"{format_count(count)} {'cell' if count == 1 else 'cells'}"
-
-
-def _pluralize(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def abbreviate(names: tuple[str, ...]) -> str:
@@ -99,7 +97,7 @@ def _draw_tree(plan: Plan) -> list[str]:
     width = max((len(title) for title, _ in rows), default=0)
     lines = [f"{title:<{width}}  {details}" for title, details in rows]
     left = len(plan.nodes) - len(rows)
-    return [*lines, f"  … and {_pluralize(left, 'clique')} more"] if left else lines
+    return [*lines, f"  … and {count_noun(left, 'clique')} more"] if left else lines
 
 
 def _title(node: Node) -> str:

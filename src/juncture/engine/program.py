@@ -3,7 +3,7 @@
 Every table of the plan (measured or intermediate) has a slot for its values and, where needed,
 one for its derivative, which is the message that comes back from the rest of the tree. A step
 runs once forward and once backward; both are products of two tables along nested loops. So a
-program is a list of operations, each naming its slots and its loops.
+program is a list of operations, each with the numbers of its slots and its loops.
 
 For example, the cliques ab and bc, the second hanging on the first, become
 
@@ -16,7 +16,7 @@ For example, the cliques ab and bc, the second hanging on the first, become
 
 Backward steps run in exactly the reverse order, because a step's derivative is ready only when the
 step that used its result has run. A given table lies in the array of the results: exponentiated
-there on the way up, multiplied into its marginal on the way down, with no copy of its own.
+there on the way up, multiplied into its marginal on the way down, without a copy.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Segments(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """What the kernels walk."""
+    """The integer tables that the kernels walk."""
 
     operations: Integers
     forward: Integers
@@ -131,7 +131,7 @@ class _Lowering:
         return [*rows, Operation(CONTRACT, left, right, step.result, _NONE, _NONE, *loops)]
 
     def backward(self, step: Step) -> list[Operation]:
-        """Derivatives of both operands; given tables become marginals.
+        """Compute the derivatives of both operands; given tables become marginals.
 
         A marginal is the table times its derivative. Where a given table holds every attribute of
         the step, one pass multiplies it in place and collects the derivative of the other operand

@@ -32,6 +32,16 @@ class Propagation:
 
     An instance owns its workspace, so it runs one call at a time. `threads` is by default the
     number of processors if the plan is large enough to profit from them.
+
+    >>> from juncture import Domain
+    >>> plan = Plan.build(Domain({"a": 2, "b": 2}), [("a",), ("a", "b")])
+    >>> oracle = Propagation(plan)
+    >>> even = oracle.marginals(np.zeros(6), total=8)
+    >>> even.marginals
+    array([4., 4., 2., 2., 2., 2.])
+    >>> odds = oracle.marginals(np.log([3, 1, 1, 1, 1, 1]), total=8)  # a is 0 three times in four
+    >>> odds.marginals.round(6)
+    array([6., 2., 3., 3., 1., 1.])
     """
 
     is_exact = True

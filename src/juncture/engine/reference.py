@@ -16,7 +16,7 @@ _MAX_CELLS = 10**7
 
 
 class Reference:
-    """The oracle by definition: it forms the whole table, then adds it up."""
+    """The oracle by definition: it forms the whole table, then sums it onto each clique."""
 
     is_exact = True
 

@@ -18,7 +18,7 @@ _DOUBLE = np.dtype(np.float64)
 
 
 def mix(left: Vector, right: Vector, share: float, out: Vector) -> None:
-    """out = left + share * (right - left)."""
+    """Compute out = left + share * (right - left)."""
     n = out.size
     routine("mix")(
         _vector_pointer(left, n), _vector_pointer(right, n), share, _vector_pointer(out, n), n
@@ -26,7 +26,7 @@ def mix(left: Vector, right: Vector, share: float, out: Vector) -> None:
 
 
 def descend(vector: Vector, slope: Vector, length: float, out: Vector) -> None:
-    """out = vector - length * slope."""
+    """Compute out = vector - length * slope."""
     n = out.size
     routine("descend")(
         _vector_pointer(vector, n), _vector_pointer(slope, n), length, _vector_pointer(out, n), n

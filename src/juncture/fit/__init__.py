@@ -1,1 +1,1 @@
-"""From noisy measurements to the model that fits them best."""
+"""Estimation: from noisy measurements to the model that fits them best."""

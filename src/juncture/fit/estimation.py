@@ -1,4 +1,4 @@
-"""The one loop: from noisy measurements to the model that fits them best."""
+"""The fit: from noisy measurements to the model that fits them best, in one loop."""
 
 from __future__ import annotations
 
@@ -39,12 +39,23 @@ _NO_CONSTRAINTS: Constraints = {}
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The outcome of a fit."""
+    """The result of `estimate`: the model, how the fit ended, and what it was fitted to.
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> counts = Measurement(("a",), [6.0, 4.0], stddev=1.0)
+    >>> fit = estimate(Domain({"a": 2}), [counts])
+    >>> fit.model
+    Model(10 records over 1 attribute, 1 clique)
+    >>> fit.status.headline
+    'The fit has settled.'
+    >>> fit.misfits
+    []
+    """
 
     model: Model
     summary: FitSummary
     trace: tuple[tuple[int, float], ...]
-    """Oracle calls and the least loss so far, for each point that the solver showed."""
+    """The oracle calls and the least loss so far, for each point that the solver yielded."""
     measurements: tuple[Measurement, ...] = ()
     """What the model was fitted to."""
 
@@ -57,7 +68,7 @@ class Estimate:
     def misfits(self) -> list[Misfit]:
         """The measurements that contradict their own noise: see `find_misfits`.
 
-        Where all is well there are none. Otherwise the stated noise is too small, the answers
+        There are none where all is well. Otherwise the stated noise is too small, the answers
         belong to another clique or order, or the total is wrong.
         """
         return find_misfits(self.model, self.measurements)
@@ -93,22 +104,35 @@ def estimate(  # noqa: PLR0913
     tolerance: float = 2e-3,
     watch: Watch = ignore_progress,
 ) -> Estimate:
-    """The distribution of maximum entropy among those that fit the measurements best.
+    """Fit a model to noisy measurements: of those that fit best, the one of maximum entropy.
 
-    - `total`: the number of records; estimated from the measurements when not given.
+    - `domain`: the attributes and their sizes.
+    - `measurements`: noisy answers about some cliques; at least one.
+    - `total`: the number of records; by default, estimated from the measurements.
     - `loss`: "l2" for squared residuals over their variances, "l1" for absolute residuals over
       their scales, "likelihood" for the one that suits each measurement's noise; or a convex
       function of the measured cliques' marginals that returns its value and gradient.
-    - `solver`: by default the accelerated one; where the loss has kinks, on rounded-off losses,
-      then the proximal one. `Sequential(Accelerated(), Proximal())` gives a tight certificate.
+    - `solver`: by default `Accelerated`; where the loss has kinks, `Smoothed`, then `Proximal`.
+      `Sequential(Accelerated(), Proximal())` gives a tight certificate.
     - `constraints`: for some cliques, a table that is true where a cell is impossible.
     - `start`: a model to begin from; it may have another structure.
     - `cliques`: more cliques for the model; a `loss` that is a function gets their marginals too.
-    - `plan`: a plan made before, for all of these cliques or more; otherwise one is made here.
+    - `plan`: a plan made before, for all of these cliques or more; by default, one is made here.
     - `oracle`: what computes marginals, as a function of a plan; the model keeps it.
-    - `max_steps`: oracle calls. The fit ends earlier when the certified gap, or the solver's
-      latest progress, is below `tolerance` times the loss.
+    - `max_steps`: the oracle calls that are allowed. The fit ends earlier when the certified gap,
+      or the solver's latest progress, is below `tolerance` times the loss.
     - `watch`: called as watch(what, done, total) at every step.
+
+    Two noisy tables that share an attribute become one model, which answers about all three:
+
+    >>> from juncture import Domain, Measurement
+    >>> domain = Domain({"age": 2, "sex": 2, "work": 2})
+    >>> age_sex = Measurement(("age", "sex"), [30.0, 10.0, 20.0, 40.0], stddev=1.0)
+    >>> sex_work = Measurement(("sex", "work"), [25.0, 25.0, 10.0, 40.0], stddev=1.0)
+    >>> fit = estimate(domain, [age_sex, sex_work])
+    >>> fit.model.project(("age", "work")).values.round(1)
+    array([[17., 23.],
+           [18., 42.]])
     """
     measured, extra_cliques = list(measurements), [tuple(clique) for clique in cliques]
     _check_limits(max_steps, tolerance)
@@ -157,7 +181,7 @@ def _check_plan(plan: Plan, domain: Domain, needed: Iterable[Clique]) -> None:
     if missing:
         raise InvalidInput(
             "`plan` must have every clique of the measurements, constraints, `cliques` and "
-            f"`start`; got one without ({abbreviate(missing[0])}). Build it from all of them."
+            f"`start`; got one without ({abbreviate(missing[0])}). Build it from all of these."
         )
 
 
@@ -202,7 +226,7 @@ class _Fit:
         self.start_time = time.perf_counter()
 
     def run(self, potentials: Vector) -> Estimate:
-        """The model, with the status that ended the loop.
+        """Run the loop until there is a reason to stop, and return the model with that reason.
 
         If the loop stops the solver, the model is the best point of all. If the solver ends by
         itself, it is the solver's last point, whose loss need not be the least: a fit that stops
@@ -215,16 +239,16 @@ class _Fit:
             try:
                 iterate = next(iterates)
             except StopIteration as end:
-                return self.result(latest, _check_status(end.value))
+                return self.make_estimate(latest, _check_status(end.value))
             latest = iterate.candidate
             best = min(best, latest, key=lambda point: point.loss)
             self.bound = max(self.bound, iterate.bound)
             self.trace.append((self.problem.calls, best.loss))
-            reason = self.reason_to_stop(best.loss)
-        return self.result(best, reason)
+            reason = self.find_reason_to_stop(best.loss)
+        return self.make_estimate(best, reason)
 
-    def reason_to_stop(self, loss: float) -> Status | None:
-        """Why to stop now, if there is a reason."""
+    def find_reason_to_stop(self, loss: float) -> Status | None:
+        """The reason to stop now, or None."""
         allowed = self.tolerance * abs(loss)
         self.n_stalled = self.n_stalled + 1 if self.last - loss <= allowed else 0
         self.last = loss
@@ -234,8 +258,8 @@ class _Fit:
             return Status.STALLED
         return Status.OUT_OF_STEPS if self.problem.is_exhausted else None
 
-    def result(self, point: Candidate, status: Status) -> Estimate:
-        """The point as a model, with what the fit took."""
+    def make_estimate(self, point: Candidate, status: Status) -> Estimate:
+        """The point as a model, with the figures of the fit."""
         model = Model(
             self.problem.oracle.plan,
             point.potentials,
@@ -260,7 +284,7 @@ class _Fit:
 
 
 def _check_status(returned: object) -> Status:
-    """The reason that a solver gave for ending by itself."""
+    """The reason that a solver returned for ending by itself."""
     if not isinstance(returned, Status):
         raise InvalidInput(
             f"`solver` must return a Status when it ends by itself; got {returned!r}. "

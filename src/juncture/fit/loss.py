@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture.engine import vector_ops as flat
+from juncture.engine import vector_ops
 from juncture.errors import InvalidInput
 from juncture.fit.single_queries import SingleQueries, SingleQuery
 from juncture.tables.domain import Clique
@@ -33,11 +33,14 @@ LossFunction = Callable[[Marginals], tuple[float, Marginals]]
 
 
 class Kind(StrEnum):
-    """The loss of residuals; the likelihood takes the one that suits each measurement's noise."""
+    """How residuals are turned into a loss."""
 
     L2 = "l2"
+    """Half the squared residual over the variance."""
     L1 = "l1"
+    """The absolute residual over the scale of Laplace noise."""
     LIKELIHOOD = "likelihood"
+    """Whichever of the two suits the noise of each measurement."""
 
 
 class Loss(Protocol):
@@ -56,7 +59,7 @@ class Loss(Protocol):
 
 
 class Term(NamedTuple):
-    """A measurement bound to a layout."""
+    """One measurement's contribution to the loss, bound to a layout."""
 
     clique: Clique
     operator: Operator
@@ -65,11 +68,11 @@ class Term(NamedTuple):
     squared: bool
     noise: Noise
     plain: bool
-    """Whether it is squared and counts each cell: then it is part of the one quadratic."""
+    """Whether it is squared and counts each cell: then it goes into the one quadratic."""
 
     @property
     def heaviest_record(self) -> float:
-        """An upper bound of what one record adds to the squared answers over their variances."""
+        """An upper bound on what one record adds to the squared answers over their variances."""
         return self.operator.l2_sensitivity**2 / float(self.stddev.min()) ** 2
 
 
@@ -122,7 +125,7 @@ class FitLoss:
 
     def value(self, marginals: Vector) -> float:
         """The loss alone."""
-        plain = flat.quadratic_value(marginals, self._centre, self._precision)
+        plain = vector_ops.quadratic_value(marginals, self._centre, self._precision)
         errors = [(self._error(term, marginals), term.squared) for term in self._others]
         errors += [(batch.errors(marginals), squared) for batch, squared in self._batches]
         return self._constant + float(plain) + sum(_value(*each, self._width) for each in errors)
@@ -132,7 +135,7 @@ class FitLoss:
     ) -> tuple[float, Vector]:
         """The loss and its gradient with respect to every cell of every clique."""
         gradient = np.empty_like(marginals) if out is None else out
-        plain = flat.quadratic(marginals, self._centre, self._precision, gradient)
+        plain = vector_ops.quadratic(marginals, self._centre, self._precision, gradient)
         value = self._constant + float(plain)
         for term in self._others:
             error = self._error(term, marginals)
@@ -160,7 +163,7 @@ class FitLoss:
         return np.concatenate([self._error(term, marginals) for term in self.terms])
 
     def adjoint(self, multipliers: Vector) -> Vector:
-        """The slope over the cells when each residual is multiplied by a number: the adjoint."""
+        """The slope over the cells of the sum of all residuals, each times its multiplier."""
         slope, ends = self.layout.zeros(), np.cumsum([len(term.values) for term in self.terms])
         for term, piece in zip(self.terms, np.split(multipliers, ends[:-1]), strict=True):
             _add_table(self.layout, slope, term.clique, term.operator.adjoint(piece / term.stddev))
@@ -183,7 +186,7 @@ def _parse_kind(kind: str) -> Kind:
     except ValueError:
         raise InvalidInput(
             f"`loss` must be one of {', '.join(Kind)} or a function; got {kind!r}. "
-            "Take 'likelihood' to follow the noise of each measurement."
+            "Use 'likelihood' to follow the noise of each measurement."
         ) from None
 
 
@@ -201,7 +204,7 @@ def _single_query(term: Term) -> SingleQuery:
 
 
 def _quadratic(layout: Layout, terms: Iterable[Term]) -> tuple[Vector, Vector, float]:
-    """Precision, centre and constant of the sum of plain squared terms."""
+    """The precision, centre and constant of the sum of plain squared terms."""
     precision, pull, constant = layout.zeros(), layout.zeros(), 0.0
     for term in terms:
         weight = 1.0 / term.stddev**2
@@ -213,7 +216,7 @@ def _quadratic(layout: Layout, terms: Iterable[Term]) -> tuple[Vector, Vector, f
 
 
 def _add_table(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:
-    """Add a table, given in the clique's own order, to the clique's part of the vector."""
+    """Add a table, given in the clique's own order, to the clique's cells in the vector."""
     domain = layout.domain.project(clique)
     factor = Factor(domain, table.reshape(domain.shape))
     view = layout.view(vector, clique)

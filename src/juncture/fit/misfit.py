@@ -1,7 +1,7 @@
 """Measurements that contradict their own noise scale.
 
 If a measurement's noise is what it says, its squared residuals over their variances add up to
-about its number of rows: the fit only makes them smaller. Far more than that means that the
+about its number of rows; the fit only makes them smaller. Far more than that means that the
 stated noise is too small, that the answers belong to another clique or order, or that other
 measurements, or a wrong total, force the model away from them.
 """

@@ -1,7 +1,7 @@
 """Many single queries on many cliques as one sparse matrix over the flat vector.
 
 A mechanism that measures one query at a time ends with hundreds of them. Each alone costs little
-arithmetic and many calls; together they cost one gathering and one scattering.
+arithmetic and many calls; together they cost one gather and one scatter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SingleQuery(NamedTuple):
 
 
 class SingleQueries:
-    """Single queries on many cliques: their residuals, and the gradients that these make."""
+    """Single queries on many cliques: their residuals, and the gradients that follow."""
 
     def __init__(self, layout: Layout, queries: Sequence[SingleQuery]) -> None:
         addresses = np.arange(layout.size, dtype=np.float64)
@@ -43,14 +43,14 @@ class SingleQueries:
         self._weights = np.concatenate(weights)
         self._rows = np.repeat(np.arange(len(queries)), lengths)
         self._cells, self._positions = np.unique(np.concatenate(columns), return_inverse=True)
-        self._goal = np.array([each.value / each.stddev for each in queries])
+        self._targets = np.array([each.value / each.stddev for each in queries])
 
     def errors(self, marginals: Vector) -> Vector:
         """The residual of every query, over its standard deviation."""
         terms = self._weights * marginals[self._cells][self._positions]
-        return np.asarray(np.bincount(self._rows, terms, len(self._goal)) - self._goal)
+        return np.asarray(np.bincount(self._rows, terms, len(self._targets)) - self._targets)
 
     def add_slope(self, gradient: Vector, slope: Vector) -> None:
-        """Add to the gradient over the cells what a slope over the residuals makes there."""
+        """Add to a gradient over the cells what a slope over the residuals amounts to there."""
         terms = self._weights * slope[self._rows]
         gradient[self._cells] += np.bincount(self._positions, terms, len(self._cells))

@@ -15,7 +15,7 @@ _ROUNDING = 1e-6
 
 
 class Status(Enum):
-    """Why the fit ended.
+    """Why a fit ended, with sentences for people.
 
     >>> print(Status.OUT_OF_STEPS.headline, Status.OUT_OF_STEPS.advice)
     The fit ended when its allowed steps were used up. Raise `max_steps` to go on.
@@ -56,13 +56,13 @@ _SENTENCES = {
     ),
     Status.STALLED: _Sentences(
         "The fit has settled.",
-        "Further steps hardly improved it, though the proven bound is not as close as was asked.",
+        "Further steps hardly improved it, though the proven bound is not as close as requested.",
         "Lower `tolerance` to go on.",
     ),
     Status.AT_NOISE: _Sentences(
         "The fit was ended on purpose, at the noise.",
         "Fitting the measurements more closely would only have copied their noise into the model. "
-        "The gap to the lower bound is therefore no defect.",
+        "The gap to the lower bound is therefore not a defect.",
     ),
     Status.OUT_OF_STEPS: _Sentences(
         "The fit ended when its allowed steps were used up.",
@@ -74,7 +74,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class FitSummary:
-    """What a fit reached and what it took.
+    """The figures of a fit: how it ended, its loss, and what it took.
 
     >>> summary = FitSummary(
     ...     status=Status.STALLED, loss=12.5, lower_bound=12.0, oracle_calls=90, seconds=0.2)
@@ -94,7 +94,7 @@ class FitSummary:
 
     @property
     def gap(self) -> float:
-        """How far the loss can at most be above the optimum."""
+        """The most that the loss can be above the optimum."""
         return self.loss - self.lower_bound
 
     def to_json(self) -> dict[str, Any]:

@@ -28,8 +28,9 @@ class TotalEstimate(NamedTuple):
 
 
 def estimate_total(domain: Domain, measurements: Iterable[Measurement]) -> TotalEstimate:
-    """The best unbiased estimate of the number of records."""
-    estimates = [one for m in measurements if (one := total_of(domain, m)) is not None]
+    """Estimate the number of records: the best unbiased combination of all measurements."""
+    each = (estimate_total_from(domain, measurement) for measurement in measurements)
+    estimates = [estimate for estimate in each if estimate is not None]
     if not estimates:
         raise InvalidInput(
             "`total` must be given, because no measurement determines it: none of the queries adds "
@@ -40,7 +41,7 @@ def estimate_total(domain: Domain, measurements: Iterable[Measurement]) -> Total
     return TotalEstimate(pull / precision, 1.0 / precision)
 
 
-def total_of(domain: Domain, measurement: Measurement) -> TotalEstimate | None:
+def estimate_total_from(domain: Domain, measurement: Measurement) -> TotalEstimate | None:
     """The total according to one measurement, or None if it does not determine it."""
     operator = measurement.operator(domain)
     stddev = np.broadcast_to(measurement.stddev, measurement.values.shape)

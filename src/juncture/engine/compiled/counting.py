@@ -9,9 +9,9 @@ from juncture.engine.compiled.elementwise import U, inner
 def count_cells(codes, cliques, positions, strides, tables):
     """Count every clique into its own stretch of `tables`.
 
-    A row of `cliques` is: where its attributes begin in `places` and `strides`, how many they are,
-    where its counts begin, and its cells. Two tables are filled in turn, because a count that was
-    just written cannot be read again at once; the stretch is twice as long for that.
+    A row of `cliques` is: where its attributes begin in `positions` and `strides`, how many there
+    are, where its counts begin, and its number of cells. Two tables are filled in turn, because a
+    count that was just written cannot be read again at once; so the stretch is twice as long.
     """
     n = codes.shape[1]
     half = n // 2

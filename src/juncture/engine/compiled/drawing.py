@@ -1,4 +1,4 @@
-"""Compiled: how likely one round of DualQuery's draws was."""
+"""Compiled: how likely the draws of one round of DualQuery were."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ def weigh_round(answers, before, slope, work, result, eta, n_before, weight):
     """Add a round's probabilities of queries, less those of complements, to `slope`.
 
     The exponents of queries are eta times (n_before times answers, less before), those of
-    complements the same with the other sign. `found` gets the largest exponent, and the sum of all
-    exponentials relative to it.
+    complements the same with the other sign. `result` receives the largest exponent, and the sum of
+    all exponentials relative to it.
     """
     n = len(answers)
     for i in range(U(n)):

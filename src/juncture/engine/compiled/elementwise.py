@@ -29,8 +29,8 @@ FAST = {"reassoc", "contract", "nsz"}
 
 # Numbers below e**FLUSHED count as zero.
 FLUSHED = -708.0
-# The most cells of a table to ask for ahead of its use.
-PREFETCHED = 4096
+# At most this many cells of a table are asked for ahead of its use.
+MAX_PREFETCHED = 4096
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
@@ -93,7 +93,7 @@ def stack_cells(_typingctx: Any) -> Any:
 @inner()
 def prefetch_table(values, start, size):
     """Ask for the first part of a table, a line of eight numbers at a time."""
-    for line in range(min(size, PREFETCHED) >> 3):
+    for line in range(min(size, MAX_PREFETCHED) >> 3):
         _prefetch(values, U(start + (line << 3)))
 
 
@@ -122,13 +122,13 @@ def fast_exp(x):
 @inner(fastmath={"contract"})
 def flushed_exp(x):
     """e**x for x up to 700; below e^-708 it is zero."""
-    y = fast_exp(FLUSHED if x < FLUSHED else x)  # in this form, not-a-number stays what it is
+    y = fast_exp(FLUSHED if x < FLUSHED else x)  # in this form, not-a-number passes through
     return 0.0 if x < FLUSHED else y
 
 
 @inner(fastmath={"contract"})
 def exponentiate(potentials, out, start, stop, shift):
-    """out = exp(potentials - shift), entries below e^-708 flushed to zero."""
+    """Compute out = exp(potentials - shift), entries below e^-708 flushed to zero."""
     for i in range(U(start), U(stop)):
         out[i] = flushed_exp(potentials[i] - shift)
 
@@ -156,18 +156,21 @@ def extremes(values, start, size):
 
 @inner()
 def fill(values, start, size, value):
+    """Set a stretch of an array to a value."""
     for i in range(U(start), U(start + size)):
         values[i] = value
 
 
 @inner()
 def clear(values):
+    """Set a small array to zero."""
     for i in range(len(values)):
         values[i] = 0
 
 
 @inner(fastmath=FAST)
 def dot(p, p_at, q, q_at, n):
+    """The inner product of two stretches."""
     total, a, b = 0.0, U(p_at), U(q_at)
     for i in range(U(n)):
         total += p[a + i] * q[b + i]
@@ -176,13 +179,14 @@ def dot(p, p_at, q, q_at, n):
 
 @inner(fastmath=FAST)
 def rescale(values, start, size, factor):
+    """Multiply a stretch of an array by a factor."""
     for i in range(U(start), U(start + size)):
         values[i] *= factor
 
 
 @inner(fastmath=FAST)
 def multiply(x, x_at, d, d_at, n, factor):
-    """x *= d * factor."""
+    """Compute x *= d * factor on two stretches."""
     a, b = U(x_at), U(d_at)
     for i in range(U(n)):
         x[a + i] *= d[b + i] * factor

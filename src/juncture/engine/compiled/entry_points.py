@@ -1,7 +1,8 @@
 """The entry points of the compiled routines: C functions in one piece of machine code.
 
-Only this module and the routines it takes in need the compiler. Nothing here allocates or fails,
-so the machine code asks nothing of the compiler's runtime and can be kept and loaded without it.
+Only this module and the routines that it imports need the compiler. Nothing here allocates or
+fails, so the machine code needs nothing of the compiler's runtime, and can be kept and loaded
+without it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _ENTRY_POINTS: dict[str, tuple[Callable[..., Any], str]] = {}
 
 
 def entry(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function a compiled routine, under its name.
+    """Register a function as a compiled routine, under its own name.
 
     The signature is a letter for the result, then one for each argument: see `_TYPES`.
     """
@@ -201,10 +202,10 @@ def weigh_round(answers, before, slope, work, result, eta, n_before, weight, n):
 
 
 def compile_all() -> bytes:
-    """All entry points, compiled for this machine's processor.
+    """Compile all entry points for this machine's processor.
 
-    A line of JSON with their signatures by name, then an object file in which their names have a
-    prefix.
+    The result is a line of JSON with their signatures by name, then an object file in which their
+    names have a prefix.
     """
     whole = llvm.parse_assembly("")
     for name, (entry_point, signature) in _ENTRY_POINTS.items():
@@ -233,10 +234,10 @@ def _abort_stubs(names: list[str]) -> str:
     unexpected = [n for n in names if not n.startswith(("numba_", "NRT_")) or "alloc" in n]
     if unexpected:
         raise JunctureError(
-            f"The compiled routines need {', '.join(unexpected)}, which they must do without. "
+            f"The compiled routines need {', '.join(unexpected)}, which is not available to them. "
             "Set NUMBA_DISABLE_INTEL_SVML=1 and try again, or report it."
         )
-    ends = "".join(
+    stubs = "".join(
         f"define void @{name}() {{ call void @abort() unreachable }}\n" for name in names
     )
-    return f"declare void @abort()\n{ends}"
+    return f"declare void @abort()\n{stubs}"

@@ -7,14 +7,14 @@ from juncture.engine.compiled.elementwise import FAST, U, inner
 
 @inner(fastmath=FAST)
 def mix(left, right, share, out):
-    """out = left + share * (right - left)."""
+    """Compute out = left + share * (right - left)."""
     for i in range(U(len(out))):
         out[i] = left[i] + share * (right[i] - left[i])
 
 
 @inner(fastmath=FAST)
 def descend(vector, slope, length, out):
-    """out = vector - length * slope."""
+    """Compute out = vector - length * slope."""
     for i in range(U(len(out))):
         out[i] = vector[i] - length * slope[i]
 

@@ -2,9 +2,9 @@
 
 Importing the compiler and reading its own cache takes longer than most fits. So the routines are
 compiled to one object file for this processor, kept beside the package (or in the user's cache
-folder), and loaded from there in a few milliseconds. The file's name holds everything that the
-machine code depends on; a file that is cut short or altered does not match its own checksum and
-is made anew.
+folder), and loaded from there in a few milliseconds. The file's name has a digest of everything
+that the machine code depends on; a file that is truncated or altered does not match its own
+checksum and is compiled again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOCK = threading.Lock()
 _LOG = logging.getLogger(__name__)
 _MAX_KEPT = 8
 
-# A letter for each type of a routine's result and arguments, as `entry_points` says them: v none,
+# A letter for each type of a routine's result and arguments, as in `entry_points`: v none,
 # d double, q 64-bit integer, u the same without a sign; capitals are addresses of arrays of these,
 # I one of 32-bit integers, C one of bytes, B one of true-or-false bytes.
 _C_TYPES: dict[str, Any] = {
@@ -59,16 +59,16 @@ _CELLS: dict[np.dtype[Any], Any] = {
 
 
 def pointer(array: NDArray[Any]) -> Cell | None:
-    """Where an array begins, for a routine; the array must be contiguous and writable.
+    """The address of an array for a routine; the array must be contiguous and writable.
 
-    To be made for each call, not kept: a copy of it would not point into the array.
+    Make one for each call and do not keep it: a copy of it would not point into the array.
     """
     return _CELLS[array.dtype].from_buffer(array) if array.size else None
 
 
 @cache
 def routine(name: str) -> Callable[..., Any]:
-    """A compiled routine. It lets other threads of Python run while it works."""
+    """The compiled routine of this name, which lets other Python threads run while it works."""
     with _LOCK:
         engine, signatures = _load_engine()
     result, *arguments = (_C_TYPES[letter] for letter in signatures[name])
@@ -77,9 +77,9 @@ def routine(name: str) -> Callable[..., Any]:
 
 @cache
 def _load_engine() -> tuple[llvm.ExecutionEngine, dict[str, str]]:
-    """The loaded machine code, one for the process and never released; the routines' signatures."""
+    """The loaded machine code, one per process and never released; the routines' signatures."""
     signatures, _, code = load_compiled().partition(b"\n")
-    with suppress(RuntimeError):  # recent versions initialise themselves and say so
+    with suppress(RuntimeError):  # recent versions initialise themselves and refuse this call
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine()
@@ -90,7 +90,7 @@ def _load_engine() -> tuple[llvm.ExecutionEngine, dict[str, str]]:
 
 
 def load_compiled() -> bytes:
-    """All routines, kept or compiled now: a line of JSON with their signatures, an object file."""
+    """All routines, cached or compiled now: a line of JSON with signatures, then an object file."""
     name = f"juncture-{cache_key()}.o"
     for folder in cache_folders():
         kept = _read(folder / name)

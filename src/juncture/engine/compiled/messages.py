@@ -18,7 +18,7 @@ would be (0, 0), an impossible model. The zero is not a true one (its logarithm 
 product is computed again from logarithms. That is rare, and only then are logarithms stored.
 
 Scales cancel. A marginal is the table times its derivative, divided by its own sum and multiplied
-by the total, so on the way down nobody needs to know by how much a derivative was scaled.
+by the total, so on the way down it does not matter by how much a derivative was scaled.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ State = namedtuple("State", "slots loops potentials out work logs logged shifts 
 
 
 @inner()
-def _logarithms(state, slot):
+def _find_logarithms(state, slot):
     """The array that holds a table's logarithms (for a given table, before its shift)."""
     if state.slots[slot, 0]:
         return state.potentials
@@ -88,12 +88,12 @@ def _logarithms(state, slot):
 
 @inner()
 def _contract_logarithms(state, left, right, result, nest):
-    """The product once more, from logarithms; returns the logarithm of its scale.
+    """Compute a product again, from logarithms; returns the logarithm of its scale.
 
     Two walks over the same loops: the first finds the largest term of every entry, the second adds
     the exponentials of all terms relative to it. No sum can then overflow or vanish.
     """
-    p, q = _logarithms(state, left), _logarithms(state, right)
+    p, q = _find_logarithms(state, left), _find_logarithms(state, right)
     logs, work = state.logs, state.work
     start, size, n = state.slots[result, 1], state.slots[result, 2], len(nest)
     count, at = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3)
@@ -245,7 +245,7 @@ def _prefetch_operands(state, operation):
 
 @inner()
 def _exponentiate_input(state, table):
-    """Outcome and shift of turning the potentials of a given table into ordinary numbers."""
+    """Turn the potentials of a given table into ordinary numbers; returns outcome and shift."""
     start, stop = state.slots[table, 1], state.slots[table, 1] + state.slots[table, 2]
     shift = maximum(state.potentials, start, stop)
     if shift == -np.inf:
@@ -257,7 +257,7 @@ def _exponentiate_input(state, table):
 
 @inner()
 def _contract(state, left, right, result, first, n_loops, odometer):
-    """The product of two tables, summed onto the axes of the result."""
+    """Multiply two tables and sum the product onto the axes of the result."""
     slots, loops, work = state.slots, state.loops, state.work
     p = state.out if slots[left, 0] else work
     q = state.out if slots[right, 0] else work
@@ -311,7 +311,7 @@ def _absorb(state, operation, total, odometer):
     if keep:
         outcome, _ = _rescale_product(state, left, top, collected, first, n_loops, 1)
     if mass < SMALLEST_MASS and outcome == DONE:
-        outcome = _marginal_from_logarithms(state, left, right, top, first, n_loops, total)
+        outcome = _finish_from_logarithms(state, left, right, top, first, n_loops, total)
     return outcome
 
 
@@ -325,15 +325,15 @@ def _finish(state, operation, total):
         multiply(state.out, start, state.work, d_at, size, total / mass)
         return DONE
     first, n_loops = operation[FIRST_LOOP], operation[N_LOOPS]
-    return _marginal_from_logarithms(state, table, one, adjoint, first, n_loops, total)
+    return _finish_from_logarithms(state, table, one, adjoint, first, n_loops, total)
 
 
 @inner()
-def _marginal_from_logarithms(state, table, right, top, first, n_loops, total):
-    """The marginal of a given table whose mass is too small for ordinary numbers."""
+def _finish_from_logarithms(state, table, right, top, first, n_loops, total):
+    """Turn a given table whose mass is too small for ordinary numbers into its marginal."""
     if len(state.logs) == 0:
         return NEEDS_LOGARITHMS
-    q, c, out = _logarithms(state, right), _logarithms(state, top), state.out
+    q, c, out = _find_logarithms(state, right), _find_logarithms(state, top), state.out
     start, size = state.slots[table, 1], state.slots[table, 2]
     count, at = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3)
     clear(count)

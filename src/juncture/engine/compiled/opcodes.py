@@ -12,5 +12,5 @@ EXPONENTIATE, CONTRACT, ABSORB, FINISH = range(4)
 # Outcomes.
 DONE, NEEDS_LOGARITHMS, IMPOSSIBLE = range(3)
 
-# The most loops that one operation nests.
+# One operation nests at most this many loops.
 MAX_LOOPS = 64

@@ -20,7 +20,7 @@ from juncture.engine.compiled.opcodes import (
 
 
 @inner()
-def _best_over(p, q, at, free, n_free):
+def _maximise_sum(p, q, at, free, n_free):
     """The largest p + q over the free loops from a fixed position, and both addresses there."""
     count, here = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3)
     clear(count)
@@ -41,7 +41,7 @@ def _best_over(p, q, at, free, n_free):
 
 
 @inner()
-def _operands(operation, slots, potentials, peaks, here):
+def _find_operands(operation, slots, potentials, peaks, here):
     """The arrays of both operands; `here` receives where operands and result begin."""
     left, right, result = operation[LEFT], operation[RIGHT], operation[RESULT]
     p = potentials if slots[left, 0] else peaks
@@ -65,11 +65,11 @@ def _find_peaks(operation, loops, slots, potentials, peaks):
     count, here = carray(stack_cells(), MAX_LOOPS), carray(stack_cells(), 3)
     outer, free = carray(stack_cells(), (MAX_LOOPS, 4)), carray(stack_cells(), (MAX_LOOPS, 4))
     n_outer, n_free = _split_loops(operation, loops, outer, free)
-    p, q = _operands(operation, slots, potentials, peaks, here)
+    p, q = _find_operands(operation, slots, potentials, peaks, here)
     clear(count)
     more = True
     while more:
-        peaks[here[2]] = _best_over(p, q, here, free, n_free)[0]
+        peaks[here[2]] = _maximise_sum(p, q, here, free, n_free)[0]
         more = advance(count, outer, 0, n_outer, here)
 
 
@@ -79,13 +79,13 @@ def _choose(operation, loops, slots, potentials, peaks, chosen):
     here = carray(stack_cells(), 3)
     outer, free = carray(stack_cells(), (MAX_LOOPS, 4)), carray(stack_cells(), (MAX_LOOPS, 4))
     n_outer, n_free = _split_loops(operation, loops, outer, free)
-    p, q = _operands(operation, slots, potentials, peaks, here)
+    p, q = _find_operands(operation, slots, potentials, peaks, here)
     offset = chosen[operation[RESULT]] - here[2]
     for row in range(n_outer):
         code = (offset // outer[row, 3]) % outer[row, 0]
         here[0] += code * outer[row, 1]
         here[1] += code * outer[row, 2]
-    _, chosen[operation[LEFT]], chosen[operation[RIGHT]] = _best_over(p, q, here, free, n_free)
+    _, chosen[operation[LEFT]], chosen[operation[RIGHT]] = _maximise_sum(p, q, here, free, n_free)
 
 
 @inner()

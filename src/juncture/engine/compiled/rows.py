@@ -12,7 +12,7 @@ from juncture.engine.compiled.elementwise import FAST, U, flushed_exp, inner
 
 @inner(fastmath=FAST)
 def add_products(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0, p0, q0, r0):
-    """Two innermost loops of r += p * q; the last one has strides 0 or 1 in the fast cases."""
+    """Run the two innermost loops of r += p * q; the fast cases have strides 0 or 1 in the last."""
     if p0 == 1 and q0 == 0 and r0 == 1:
         add_scaled(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0)
     elif p0 == 0 and q0 == 1 and r0 == 1:
@@ -37,7 +37,7 @@ def add_products(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0, p0, q0, r0):
 
 @inner(fastmath=FAST)
 def add_scaled(x, x_at, s, s_at, r, r_at, n1, x1, s1, r1, n0):
-    """r[i, :] += s[i] * x[i, :]; four rows at a time where they add to the same one."""
+    """Compute r[i, :] += s[i] * x[i, :]; four rows at a time where they add to the same one."""
     i = 0
     if r1 == 0:
         e = U(r_at)
@@ -58,7 +58,7 @@ def add_scaled(x, x_at, s, s_at, r, r_at, n1, x1, s1, r1, n0):
 
 @inner(fastmath=FAST)
 def add_dots(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0):
-    """r[i] += p[i, :] . q[i, :]; four at a time where one of the two rows stays the same."""
+    """Compute r[i] += p[i, :] . q[i, :]; four at a time where one of the rows stays the same."""
     if p1 != 0 and q1 == 0:
         p, p_at, p1, q, q_at, q1 = q, q_at, q1, p, p_at, p1
     i = 0
@@ -90,7 +90,7 @@ def add_dots(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0):
 
 @inner(fastmath=FAST)
 def add_sums(p, p_at, s, s_at, r, r_at, n1, p1, s1, r1, n0):
-    """r[i] += s[i] * sum(p[i, :])."""
+    """Compute r[i] += s[i] * sum(p[i, :])."""
     for i in range(n1):
         a = U(p_at + i * p1)
         total = 0.0
@@ -101,7 +101,7 @@ def add_sums(p, p_at, s, s_at, r, r_at, n1, p1, s1, r1, n0):
 
 @inner(fastmath=FAST)
 def absorb_rows(x, x_at, q, q_at, c, c_at, d, d_at, n1, x1, q1, c1, n0, q0, c0, scale, keep):
-    """Two innermost loops of: d += x * c (along q's axes), then x = x * c * q * scale."""
+    """Run the two innermost loops of d += x * c (along q's axes), then x *= c * q * scale."""
     n = U(n0)
     for i in range(n1):
         a, b = U(x_at + i * x1), U(q_at + i * q1)
@@ -142,7 +142,7 @@ def absorb_rows(x, x_at, q, q_at, c, c_at, d, d_at, n1, x1, q1, c1, n0, q0, c0, 
 
 @inner()
 def raise_peaks(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0, p0, q0, r0):
-    """Two innermost loops of r = max(r, p + q)."""
+    """Run the two innermost loops of r = max(r, p + q)."""
     for i in range(n1):
         a, b, c = U(p_at + i * p1), U(q_at + i * q1), U(r_at + i * r1)
         if r0 == 0:
@@ -158,7 +158,7 @@ def raise_peaks(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0, p0, q0, r0):
 
 @inner(fastmath=FAST)
 def add_exponentials(p, p_at, q, q_at, r, r_at, peaks, n1, p1, q1, r1, n0, p0, q0, r0):
-    """Two innermost loops of r += exp(p + q - peaks); peaks has the addresses of r."""
+    """Run the two innermost loops of r += exp(p + q - peaks); peaks has the addresses of r."""
     if p0 == 0 and q0 == 1:
         p, p_at, p1, p0, q, q_at, q1, q0 = q, q_at, q1, q0, p, p_at, p1, p0
     for i in range(n1):

@@ -28,10 +28,10 @@ def uniform(key, counter):
 
 @inner()
 def make_aliases(weights, share, alias, waiting):
-    """For every row of weights, tables by which one draw takes constant time (Vose's method).
+    """Make tables with which a draw from a row of weights takes constant time (Vose's method).
 
-    Cell k of a row keeps a draw that falls on it with probability share[k], and else hands it to
-    alias[k]. A cell without weight never keeps one.
+    Cell k of a row keeps a draw that falls on it with probability share[k], and otherwise hands it
+    to alias[k]. A cell without weight never keeps one.
     """
     n_rows, n_cells = weights.shape
     for row in range(n_rows):
@@ -62,7 +62,7 @@ def make_aliases(weights, share, alias, waiting):
         while large < n_cells:
             share[row, waiting[large]] = 1.0
             large += 1
-        while small > 0:  # what is left here is left by rounding alone
+        while small > 0:  # only rounding leaves anything here
             small -= 1
             if weights[row, waiting[small]] > 0.0:
                 share[row, waiting[small]] = 1.0
@@ -110,12 +110,12 @@ def _scale_chances(chances, total):
 def apportion(weights, members, strides, sizes, counts, carried, chances, starts):
     """Divide the members of every row among its cells, as nearly in proportion as integers go.
 
-    Each cell gets its share rounded down or up. It is rounded up with a chance that is the part
-    cut off, plus what rows before have left over: on average over all rows that share the value of
+    Each cell gets its share rounded down or up. It is rounded up with a chance that is the fraction
+    cut off, plus what earlier rows have left over: on average over all rows that share the value of
     one of the row's attributes (`carried`, a table of left-overs for each attribute). So counts
-    are right on average (but for chances that had to be cut at 0 or 1), rows add up exactly, and
-    so do, nearly, all rows that agree in one attribute. The cells are drawn together, by one
-    random start for the row.
+    are right on average (except for chances that had to be clipped at 0 or 1), rows add up exactly,
+    and all rows that agree in one attribute nearly do. The cells are drawn together, by one random
+    start for the row.
 
     For example, two rows that share the value of their one attribute, five members each, weights
     .5, .3, .2:
@@ -152,7 +152,7 @@ def apportion(weights, members, strides, sizes, counts, carried, chances, starts
                 chances[k] = max(0.0, chances[k])
         if left == 0:
             continue
-        if not _scale_chances(chances, left):  # by rounding alone: go by the weights
+        if not _scale_chances(chances, left):  # only rounding leads here: use the weights
             for k in range(n_cells):
                 chances[k] = left * max(0.0, weights[row, k]) / total
         # The chances lie end to end on a line of length `left`. Points at distance one from each

@@ -1,4 +1,7 @@
-"""Optimisation methods: how the model that fits best is found."""
+"""Solvers: the optimisation methods that find the model that fits best.
+
+`estimate` chooses a good one. Give another as `estimate(..., solver=Proximal())`.
+"""
 
 import typing as _typing
 

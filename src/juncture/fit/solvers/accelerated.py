@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from juncture.engine import vector_ops as flat
+from juncture.engine import vector_ops
 from juncture.fit.solvers.matching import match_average
 from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
 from juncture.tables.layout import Vector
 
 _RELATIVE_ROUNDING = 1e-12
-# A first step moves potentials by the inverse of this at most.
+# The first step moves no potential by more than the inverse of this.
 _CAUTION = 0.1
 # Doublings of the curvature within one step.
 _MAX_TRIES = 40
@@ -32,14 +32,26 @@ _MAX_TRIES = 40
 
 @dataclass(frozen=True, kw_only=True)
 class Accelerated:
-    """Accelerated dual averaging in cycles, each ended by matching."""
+    """The default solver for smooth losses: fast, and it needs no constant of the loss.
+
+    It runs accelerated dual averaging in cycles and ends each by matching potentials to the
+    averaged marginals.
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> tables = [Measurement(("a",), counts, stddev=1.0) for counts in ([6.0, 4.0], [8.0, 2.0])]
+    >>> fit = estimate(Domain({"a": 2}), tables, solver=Accelerated())
+    >>> fit.model.project(("a",)).values.round(2)
+    array([7., 3.])
+    """
 
     first_cycle: int = 50
     """The oracle calls of the first cycle."""
     growth: float = 1.4
     """How many times longer each later cycle is."""
     matching_steps: int = 8
+    """The oracle calls of each matching."""
     patience: int = 1
+    """How many points without progress mean that it has stalled."""
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the matched point at the end of every cycle."""
@@ -95,7 +107,8 @@ class Cycle:
     def step(self, max_length: float = math.inf) -> bool:
         """Take one step, no longer than `max_length`.
 
-        False if there is nothing left to go, no length is acceptable, or the average got no better.
+        Returns False if `max_length` is used up, no length is acceptable, or the average got no
+        better.
 
         A length is acceptable if the loss of the new average exceeds its linearisation at `middle`
         by no more than the divergence of the new marginals from the old, over the new weight; that
@@ -111,26 +124,26 @@ class Cycle:
         for _ in range(_MAX_TRIES):
             length = min(max_length, _step_length(self.curvature, self.weight))
             share = length / (self.weight + length)
-            flat.mix(self.average, self.own, share, middle)
+            vector_ops.mix(self.average, self.own, share, middle)
             value, _ = problem.loss.value_and_gradient(middle, slope)
-            flat.descend(self.potentials, slope, length, potentials)
+            vector_ops.descend(self.potentials, slope, length, potentials)
             _, log_partition = problem.marginals(potentials, own)
-            flat.mix(self.average, own, share, average)
+            vector_ops.mix(self.average, own, share, average)
             loss = problem.loss.value(average)
-            moved = flat.dot(slope, own)
+            moved = vector_ops.dot(slope, own)
             divergence = -length * moved - problem.total * (log_partition - self.log_partition)
-            excess = loss - value - share * (moved - flat.dot(slope, self.own))
+            excess = loss - value - share * (moved - vector_ops.dot(slope, self.own))
             rounding = _RELATIVE_ROUNDING * abs(value)
             if excess <= divergence / (self.weight + length) + rounding:
                 break
             self.curvature *= 2.0
             if problem.is_exhausted:
                 return False
-        else:  # what is left to gain is smaller than what rounding hides
+        else:  # what is left to gain is smaller than the rounding errors
             return False
         if loss >= self.loss - rounding:
             return False
-        self.intercept += length * (value - flat.dot(slope, middle))
+        self.intercept += length * (value - vector_ops.dot(slope, middle))
         self.weight += length
         self.curvature *= 0.95
         self._next = self.potentials, self.own, self.average

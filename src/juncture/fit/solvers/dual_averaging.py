@@ -1,9 +1,9 @@
-"""Accelerated dual averaging with a known constant: the paper's Algorithm 2.
+"""Accelerated dual averaging with a known constant: Algorithm 2 of McKenna et al. (ICML 2019).
 
 The constant bounds the curvature of the loss. The paper takes the largest eigenvalue of the
 queries over the tables of the maximal cliques; a measurement inside a larger clique inflates it.
 The entropy is strongly convex in the L1 norm of the full distribution, so the constant may be
-taken in that geometry instead: the most that one record can weigh in all measurements together.
+taken in that geometry instead: the largest weight of one record in all measurements together.
 For any cliques that is at most the sum of the queries' squared L2 sensitivities over their
 variances; it is the default.
 """
@@ -24,14 +24,25 @@ from juncture.tables.layout import Vector
 
 @dataclass(frozen=True, kw_only=True)
 class DualAveraging:
-    """The paper's Algorithm 2; `constant` is by default computed for the geometry."""
+    """Accelerated dual averaging with a fixed constant, for comparison with the paper.
+
+    `Accelerated` needs no constant and is faster.
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> tables = [Measurement(("a",), counts, stddev=1.0) for counts in ([6.0, 4.0], [8.0, 2.0])]
+    >>> fit = estimate(Domain({"a": 2}), tables, solver=DualAveraging())
+    >>> fit.model.project(("a",)).values.round(2)
+    array([7., 3.])
+    """
 
     constant: float | None = None
+    """A bound on the curvature of the loss; by default, computed for the geometry."""
     geometry: Literal["record", "clique"] = "record"
     """Where the constant is computed: in L1 over records, or over the maximal cliques' tables."""
     report_every: int = 50
     """How many oracle calls pass between two points that are yielded."""
     patience: int = 10
+    """How many points without progress mean that it has stalled."""
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the point of the latest potentials, once every `report_every` calls."""
@@ -61,10 +72,10 @@ class DualAveraging:
 
 
 def clique_constant(loss: object, plan: Plan) -> float:
-    """The paper's constant: a bound of the largest eigenvalue over the maximal cliques' tables.
+    """The paper's constant: a bound on the largest eigenvalue over the maximal cliques' tables.
 
-    A measurement on a part of a clique weighs as often as cells of the clique are summed into one
-    of its own.
+    A measurement inside a larger clique counts once for each cell of the clique that is summed
+    into one of its own cells.
     """
     heaviest: dict[int, float] = {}
     for term in _require_squared(loss).terms:
@@ -76,7 +87,7 @@ def clique_constant(loss: object, plan: Plan) -> float:
 
 
 def record_constant(loss: object) -> float:
-    """An upper bound of what one record can weigh in all measurements together."""
+    """An upper bound on the weight of one record in all measurements together."""
     return float(sum(term.heaviest_record for term in _require_squared(loss).terms))
 
 

@@ -1,7 +1,7 @@
-"""Fitting that stops where going on would only fit the noise.
+"""Fitting that stops where further steps would only fit the noise.
 
 With every step the loss falls, but from some point on the distance to the truth rises again,
-the sooner the more the measurements overlap. Where that is can be found without the truth and
+the sooner the more the measurements overlap. That point can be found without the truth and
 without spending privacy, by splitting the noise. If z is fresh noise of the same variance as that
 of the measured values y, then y + a z and y - z / a are two measurements with uncorrelated noise:
 fit the first and take the loss on the second. The accelerated scheme from the uniform start has a
@@ -9,8 +9,7 @@ natural clock, its accumulated weight. The weight at which the loss on the secon
 least, on average over a few draws of z, decides where the fit of y itself ends: noise moves a
 potential by the weight times its standard deviation over the variance, and y has less noise than
 what was fitted, so its weight may be larger in the same proportion. Its averaged marginals are then
-matched by potentials.
-`experiments/stopping.py` shows how near this comes to the best point.
+matched by potentials. `experiments/stopping.py` shows how close this comes to the best point.
 """
 
 from __future__ import annotations
@@ -36,25 +35,33 @@ _BEYOND = 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopping:
-    """One run of the accelerated scheme, ended early, and its averaged marginals matched.
+    """The solver for many overlapping measurements: it stops before it fits their noise.
 
-    It always starts from the uniform distribution (less what constraints exclude), because its
-    clock counts from there; another start is ignored.
+    It is one run of the accelerated scheme, ended early, with its averaged marginals matched. It
+    always starts from the uniform distribution (less what constraints exclude), because its
+    clock counts from there; another start is ignored. It needs the loss "l2".
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> table = Measurement(("a",), [58.0, 11.0, 20.0, 11.0], stddev=5.0)
+    >>> fit = estimate(Domain({"a": 4}), [table], solver=EarlyStopping())
+    >>> fit.status.headline
+    'The fit was ended on purpose, at the noise.'
     """
 
     draws: int = 2
     """How many times the noise is split."""
     division: float = 1.0
-    """How the noise is split: the part that is fitted has 1 + division**2 times the variance."""
+    """How the noise is split: the half that is fitted has 1 + division**2 times the variance."""
     max_run_calls: int = 250
-    """The most oracle calls of one run."""
+    """How many oracle calls one run may take."""
     matching_steps: int = 60
+    """How many oracle calls the matching may take."""
     matching_accuracy: float = 1e-3
-    """Matching ends when the mean total variation distance to the goal is below this."""
+    """Matching ends when the mean total variation distance to the average is below this."""
     rng: Random = 0
-    """The fresh noise: a generator, the seed of one, or None for one of its own."""
+    """The source of the fresh noise: a generator, a seed, or None for a random seed."""
     patience: int = 3
-    """More than the points that it yields: it ends by itself and is not to be taken for stalled."""
+    """More than the points that it yields: it ends by itself and must not count as stalled."""
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The uniform start, then the point where fitting ends."""
@@ -79,7 +86,7 @@ class EarlyStopping:
     def _validation_curve(
         self, problem: Problem, loss: FitLoss, start: Candidate, rng: np.random.Generator
     ) -> list[tuple[float, float]]:
-        """Weight and loss on the other half along a run on one half of the split noise."""
+        """The weight, and the loss on one half of the split noise, along a run on the other."""
         fresh = [_fresh_noise(term, rng) for term in loss.terms]
         fitted = problem.with_loss(loss.shift_values(self.division * noise for noise in fresh))
         holdout = loss.shift_values(-noise / self.division for noise in fresh)
@@ -102,7 +109,7 @@ def _require_fit_loss(problem: Problem) -> FitLoss:
     if not isinstance(problem.loss, FitLoss) or not problem.loss.is_smooth:
         raise InvalidInput(
             "`loss` must be 'l2' to stop at the noise; got another kind. "
-            "Use the default solver for others."
+            "Use the default solver for other losses."
         )
     return problem.loss
 
@@ -110,7 +117,7 @@ def _require_fit_loss(problem: Problem) -> FitLoss:
 def _make_generator(rng: Random, loss: FitLoss) -> np.random.Generator:
     """The generator given, or one that depends on the seed and on the measured values.
 
-    A seed alone could repeat the very noise that a simulation with the same seed has added.
+    A seed alone could repeat the same noise that a simulation with this seed has added.
     """
     if not isinstance(rng, int | np.integer):
         return np.random.default_rng(rng)

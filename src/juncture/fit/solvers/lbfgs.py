@@ -21,10 +21,19 @@ _NUDGE = 1e-4
 
 @dataclass(frozen=True, kw_only=True)
 class LBFGS:
-    """L-BFGS on the potentials, in rounds."""
+    """L-BFGS on the potentials, for comparison: it may end at a poor point.
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> tables = [Measurement(("a",), counts, stddev=1.0) for counts in ([6.0, 4.0], [8.0, 2.0])]
+    >>> fit = estimate(Domain({"a": 2}), tables, solver=LBFGS())
+    >>> fit.model.project(("a",)).values.round(2)
+    array([7., 3.])
+    """
 
     round_steps: int = 20
+    """The iterations between two points that are yielded."""
     patience: int = 3
+    """How many points without progress mean that it has stalled."""
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the best point after each round."""

@@ -4,7 +4,7 @@ The average of models is in general not a model with the same cliques, but its m
 marginal polytope, so some potentials have them as theirs. Generalised iterative scaling moves
 towards those: each potential grows by a share of the logarithm of what its cell lacks.
 
-    cell           average   own   lag = log(average / own)
+    cell           average   own   gap = log(average / own)
     (young, poor)     40      20   +0.69: the potential rises
     (old, poor)       10      20   -0.69: the potential falls
 
@@ -49,11 +49,11 @@ def match_average(
 ) -> Match:
     """Move potentials until their marginals are close to the average.
 
-    - `start`: where the run's own potentials have come to.
-    - `measure`: what makes a point better, less being better: its loss, or its distance from the
-      average. A step that does not lower it is not taken.
-    - `steps`: the most oracle calls.
-    - `share`: the first step's part of the full correction.
+    - `start`: the point that the run's own potentials have reached.
+    - `measure`: how bad a point is: its loss, or its distance from the average. A step that does
+      not lower it is not taken.
+    - `steps`: how many oracle calls are allowed.
+    - `share`: the first step's share of the full correction.
     - `enough`: matching ends when the measure is below this.
     - `max_failures`: matching ends after this many steps that did not help, once one has helped:
       a share carried over from the last matching may be far too large, and shrinks until it fits.
@@ -63,8 +63,8 @@ def match_average(
     for _ in range(steps):
         if least < enough or (n_failures >= max_failures and best is not start):
             break
-        lag = goal - np.log(np.maximum(best.marginals, _MIN_MASS))
-        tried = problem.evaluate(best.potentials + share * lag)
+        gap = goal - np.log(np.maximum(best.marginals, _MIN_MASS))
+        tried = problem.evaluate(best.potentials + share * gap)
         reached = measure(tried)
         if reached < least:
             best, least, share = tried, reached, share * _GROW

@@ -1,8 +1,8 @@
-"""Mirror descent in the entropy geometry: the paper's Algorithm 1.
+"""Mirror descent in the entropy geometry: Algorithm 1 of McKenna et al. (ICML 2019).
 
-The potentials move down the gradient of the loss at their own marginals. With a searched step,
-a step is accepted when the loss falls by at least half of what its linearisation promises; the
-step grows after each success. A loss with kinks has no such promise and takes decreasing steps.
+The potentials move down the gradient of the loss at their own marginals. With a line search, a
+step is accepted when the loss falls by at least half of what its linearisation predicts; the step
+grows after each success. For a loss with kinks there is no such prediction: steps decrease.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from juncture.engine import vector_ops as flat
+from juncture.engine import vector_ops
 from juncture.errors import InvalidInput
 from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
 from juncture.tables.layout import Vector
@@ -21,21 +21,30 @@ _SMALLEST_STEP = 1e-30
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorDescent:
-    """The paper's Algorithm 1 with a searched, a constant or a decreasing step."""
+    """Plain mirror descent: slow, but it takes any convex loss.
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> tables = [Measurement(("a",), counts, stddev=1.0) for counts in ([6.0, 4.0], [8.0, 2.0])]
+    >>> fit = estimate(Domain({"a": 2}), tables, solver=MirrorDescent())
+    >>> fit.model.project(("a",)).values.round(2)
+    array([7., 3.])
+    """
 
     rule: Literal["search", "constant", "decreasing"] = "search"
+    """How long steps are: "search" for smooth losses, "decreasing" for losses with kinks."""
     step_length: float | None = None
     """The length of the first step, in potential per gradient; by default one over the total, so
     that a gradient of one record's weight moves the potentials by little."""
     report_every: int = 50
     """How many oracle calls pass between two points that are yielded."""
     patience: int = 10
+    """How many points without progress mean that it has stalled."""
 
     def __post_init__(self) -> None:
         if self.rule not in ("search", "constant", "decreasing"):
             raise InvalidInput(
                 f"`rule` must be search, constant or decreasing; got {self.rule!r}. "
-                "Take 'search' for smooth losses and 'decreasing' for others."
+                "Use 'search' for smooth losses and 'decreasing' for others."
             )
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
@@ -67,8 +76,8 @@ def _line_search(problem: Problem, point: Candidate, length: float) -> tuple[Can
     _, slope = problem.loss.value_and_gradient(point.marginals)
     while length > _SMALLEST_STEP:
         tried = problem.evaluate(point.potentials - length * slope)
-        promised = float(flat.dot(slope, point.marginals - tried.marginals))
-        if point.loss - tried.loss >= 0.5 * promised:
+        predicted = float(vector_ops.dot(slope, point.marginals - tried.marginals))
+        if point.loss - tried.loss >= 0.5 * predicted:
             return tried, 2.0 * length
         length *= 0.5
         if problem.is_exhausted:

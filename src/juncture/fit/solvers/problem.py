@@ -1,4 +1,4 @@
-"""What a solver is given, what it yields, and the protocol that all solvers follow."""
+"""The protocol that all solvers follow: what a solver is given and what it yields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from juncture.tables.layout import Vector
 
 
 class Candidate(NamedTuple):
-    """A model on the way: potentials with their own marginals and loss."""
+    """A model during the fit: potentials with their own marginals and loss."""
 
     potentials: Vector
     marginals: Vector
@@ -25,14 +25,14 @@ class Candidate(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """A point, and a lower bound of the loss of any model (minus infinity if unknown)."""
+    """A point, and a lower bound on the loss of any model (minus infinity if unknown)."""
 
     candidate: Candidate
     bound: float = -math.inf
 
 
 Iterates = Generator[Iterate, None, Status]
-"""What `Solver.iterates` is: points, and at the end the reason for ending."""
+"""The type of `Solver.iterates`: it yields points and returns the reason for ending."""
 
 
 class CallCounter:
@@ -50,7 +50,18 @@ class CallCounter:
 
 
 class Problem:
-    """An oracle, a loss and a total; counts the oracle calls."""
+    """What a solver is given: an oracle, a loss and a total. It counts the oracle calls.
+
+    >>> from juncture import Domain, Measurement, Plan
+    >>> from juncture.engine import Propagation
+    >>> from juncture.fit.loss import FitLoss
+    >>> oracle = Propagation(Plan.build(Domain({"a": 2}), [("a",)]))
+    >>> table = Measurement(("a",), [6.0, 4.0], stddev=1.0)
+    >>> problem = Problem(oracle, FitLoss(oracle.layout, [table], "l2"), 10.0, CallCounter(100))
+    >>> point = problem.evaluate(np.zeros(2))
+    >>> point.marginals, point.loss, problem.calls
+    (array([5., 5.]), 1.0, 1)
+    """
 
     def __init__(self, oracle: Oracle, loss: Loss, total: float, calls: CallCounter) -> None:
         self.oracle = oracle
@@ -89,10 +100,10 @@ class Problem:
         return Candidate(potentials, marginals, log_partition, self.loss.value(marginals))
 
     def minimise_linear(self, slope: Vector, excluded: Vector) -> float:
-        """The least that a linear function of the marginals can be: at one record, all mass.
+        """The minimum of a linear function of the marginals, which has all mass at one record.
 
         Minus infinity if the oracle is not exact: a record that is only nearly the best would give
-        a number above the least, and a bound made from it would certify too much.
+        a number above the minimum, and a bound made from it would certify too much.
         """
         if not self.oracle.is_exact:
             return -math.inf
@@ -101,17 +112,33 @@ class Problem:
 
 
 class Solver(Protocol):
-    """A method that goes from potentials to better and better points.
+    """An optimisation method: a generator that goes from potentials to better and better points.
 
-    It is a generator. The loop in `estimate` takes its points and decides when to stop; a method
-    that knows by itself where to end returns the reason, and the last point it yielded is then its
-    answer (otherwise the answer is the point with the least loss). A wrapper that passes on the
-    points of another solver passes on its reason too: `status = yield from inner.iterates(...)`.
+    The loop in `estimate` takes its points and decides when to stop; a method that knows by itself
+    where to end returns the reason, and the last point it yielded is then its answer (otherwise
+    the answer is the point with the least loss). A wrapper that passes on the points of another
+    solver passes on its reason too: `status = yield from inner.iterates(...)`.
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> class TwoSteps:
+    ...     patience = 1
+    ...
+    ...     def iterates(self, problem, potentials):
+    ...         for _ in range(3):
+    ...             point = problem.evaluate(potentials)
+    ...             yield Iterate(point)
+    ...             _, slope = problem.loss.value_and_gradient(point.marginals)
+    ...             potentials = potentials - 0.1 * slope
+    ...         return Status.STALLED
+    >>> table = Measurement(("a",), [6.0, 4.0], stddev=1.0)
+    >>> fit = estimate(Domain({"a": 2}), [table], solver=TwoSteps(), tolerance=0.0)
+    >>> fit.summary.oracle_calls
+    3
     """
 
     @property
     def patience(self) -> int:
-        """After how many points without progress the loop takes the method to have stalled."""
+        """How many points without progress mean that the method has stalled."""
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then better points; returns why it ends, if it ends by itself."""

@@ -1,19 +1,19 @@
 """The proximal point method in the entropy geometry, each step solved in its dual.
 
-A step looks for the marginals with the least loss plus a divergence from the last model, ever
-lighter. Its dual has one multiplier for each answer (confined to an interval where the residual's
+A step minimises the loss plus a divergence from the last model, whose weight shrinks from step to
+step. Its dual has one multiplier for each answer (confined to an interval where the residual's
 absolute value counts, so kinks are no obstacle) and is smooth: its gradient is the residuals at
 the potentials that the multipliers lead to. Any multipliers also certify: the least value, over
-all tables, of the linear function that they make is a lower bound of the loss, and at the optimum
+all tables, of the linear function that they make is a lower bound on the loss, and at the optimum
 it is the loss. So this is the method for high accuracy and for tight certificates, from a start
-that a faster method has brought near.
+that a faster method has brought close.
 
 For one answer of 10 with a standard deviation of 1, where the last model says 40, the residual is
 30. A plain gradient step would move its potential by the full 30 lengths and overshoot: after the
-move the model may say 11. In the dual, the multiplier u is to equal the residual where the move
-ends, that is, at the potential moved by -length * u: perhaps u = 3, where the model says 13. With
-an absolute value in place of the square, u may be anything between -sqrt(2) and sqrt(2): inside if
-the residual is zero, at an end otherwise. The kink has become a bound on a variable.
+move the model may say almost 0. In the dual, the multiplier u must equal the residual where the
+move ends, that is, at the potential moved by -length * u: perhaps u = 3, where the model says 13.
+With an absolute value in place of the square, u may be anything between -sqrt(2) and sqrt(2):
+inside if the residual is zero, at an end otherwise. The kink has become a bound on a variable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from juncture.engine import vector_ops as flat
+from juncture.engine import vector_ops
 from juncture.errors import InvalidInput
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
@@ -32,7 +32,7 @@ from juncture.tables.layout import Vector
 # The residual, in standard deviations, within which a multiplier is at first not at its limit.
 _FIRST_WIDTH = 0.1
 _LIMIT = math.sqrt(2.0)
-# By how much to go back when only a small part of a long step helps: long steps make tight
+# By how much to shorten the step when only a small part of a long one helps: long steps make tight
 # certificates, short ones exact models.
 _BACK = 1e-4
 # How much shorter to try a step that does not help, and how often.
@@ -41,17 +41,28 @@ _SHORTER, _MAX_SHORTER = 0.2, 8
 
 @dataclass(frozen=True, kw_only=True)
 class Proximal:
-    """Proximal steps, each longer than the last; for losses made of measurements."""
+    """The solver for high accuracy and tight certificates; it takes losses with kinks too.
+
+    Use it after a faster one: `Sequential(Accelerated(), Proximal())`. The loss must be made of
+    measurements, not a function.
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> tables = [Measurement(("a",), counts, stddev=1.0) for counts in ([6.0, 4.0], [8.0, 2.0])]
+    >>> fit = estimate(Domain({"a": 2}), tables, solver=Proximal(), tolerance=1e-6)
+    >>> fit.status.headline, round(fit.summary.lower_bound, 3)
+    ('The fit is certified.', 2.0)
+    """
 
     first_length: float | None = None
     """The length of the first step; by default such that potentials move by about one."""
     growth: float = 3.0
     """How many times longer each step is than the one before."""
     inner_steps: int = 100
-    """The most iterations in the dual of one step."""
+    """How many iterations the dual of one step may take."""
     memory: int = 20
     """How many past slopes the method in the dual keeps."""
     patience: int = 12
+    """How many points without progress mean that it has stalled."""
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the best point after each step, with the best bound so far."""
@@ -87,7 +98,7 @@ class _Dual:
         if not isinstance(problem.loss, FitLoss):
             raise InvalidInput(
                 "`loss` must be made of measurements for the proximal method; got another kind. "
-                "Use Accelerated for a smooth one and MirrorDescent(rule='decreasing') else."
+                "Use Accelerated if it is smooth, otherwise MirrorDescent(rule='decreasing')."
             )
         self.problem, self.loss = problem, problem.loss
         self.start = problem.evaluate(potentials)
@@ -131,9 +142,9 @@ class _Dual:
             pass
 
     def backtrack(self, centre: Candidate, length: float) -> tuple[Candidate, float]:
-        """The best point on the way that the multipliers lead from the centre, and how far it is.
+        """A better point in the direction of the multipliers, and how far from the centre it is.
 
-        With inexact multipliers a long step may overshoot, where a part of it still helps.
+        With inexact multipliers a long step may overshoot where a part of it still helps.
         """
         slope = self.loss.adjoint(self.multipliers)
         for _ in range(_MAX_SHORTER):
@@ -146,7 +157,7 @@ class _Dual:
         return centre, length
 
     def bound(self) -> float:
-        """A lower bound of the loss of any model, from the present multipliers."""
+        """A lower bound on the loss of any model, from the present multipliers."""
         lowest = self.problem.minimise_linear(
             self.loss.adjoint(self.multipliers), self.start.potentials
         )
@@ -154,7 +165,7 @@ class _Dual:
 
     def _cost(self, multipliers: Vector) -> float:
         bent = np.where(self.squared, multipliers, 0.0)
-        return flat.dot(multipliers, self.goal) + 0.5 * flat.dot(bent, bent)
+        return vector_ops.dot(multipliers, self.goal) + 0.5 * vector_ops.dot(bent, bent)
 
 
 class _Exhausted(Exception):

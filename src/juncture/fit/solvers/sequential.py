@@ -14,13 +14,21 @@ class Sequential:
     """Two solvers one after the other: `Sequential(Accelerated(), Proximal())` is fast, then exact.
 
     What the fit returns, and why it ended, is up to the second.
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> from juncture.fit.solvers import Accelerated, Proximal
+    >>> tables = [Measurement(("a",), counts, stddev=1.0) for counts in ([6.0, 4.0], [8.0, 2.0])]
+    >>> solver = Sequential(Accelerated(), Proximal())
+    >>> fit = estimate(Domain({"a": 2}), tables, solver=solver, tolerance=1e-6)
+    >>> fit.status.headline
+    'The fit is certified.'
     """
 
     first: Solver
     second: Solver
     progress: float = 2e-3
-    """The second begins when the first has lowered the loss by less than this share at each of as
-    many points in a row as its patience."""
+    """The second begins when the first has lowered the loss by less than this share at every one
+    of the last points, for a number of them that is its patience."""
 
     @property
     def patience(self) -> int:

@@ -20,18 +20,30 @@ from juncture.tables.layout import Vector
 
 @dataclass(frozen=True, kw_only=True)
 class Smoothed:
-    """A smooth solver, run on losses that are rounded off less and less."""
+    """The solver for losses with kinks, such as "l1": a smooth solver on rounded-off losses.
+
+    It stops short of the last digits: follow it by `Proximal`, as `estimate` does by default.
+
+    >>> from juncture import Domain, Measurement, estimate
+    >>> tables = [Measurement(("a",), [n, 10.0 - n], stddev=1.0) for n in (2.0, 6.0, 7.0)]
+    >>> fit = estimate(Domain({"a": 2}), tables, loss="l1", total=10.0, solver=Smoothed())
+    >>> fit.model.project(("a",)).values.round(1)  # the median of three
+    array([6., 4.])
+    """
 
     inner: Solver = field(default_factory=lambda: Accelerated(first_cycle=100))
+    """The solver of each smooth loss."""
     first_width: float = 1.0
     """The width of the first rounding, in standard deviations of the noise."""
     shrinkage: float = 0.3
+    """How many times smaller each width is than the one before."""
     last_width: float = 0.02
     """Below it the rounded loss is as hard as the one with kinks; another method takes over."""
     progress: float = 1e-3
     """The next width begins when a round lowers the loss by less than this share times the width:
     what is left to gain is then smaller than the error of the rounding."""
     patience: int = 4
+    """How many points without progress mean that it has stalled."""
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the best point after each round, for one width after another."""
