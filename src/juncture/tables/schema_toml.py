@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 import tomllib
 from pathlib import Path
 
@@ -87,12 +86,7 @@ def _read_column(name: str, table: TomlTable) -> Column:
         if "outside" in entries:
             entries["outside"] = parse_outside(entries["outside"])
         return kinds[kind].from_toml(entries)
-    except TypeError as error:
-        message = re.sub(r"^[\w.]+\(\) (?=got|missing)", "", str(error))
-        message = message.replace("got an unexpected keyword argument", "does not know the entry")
-        message = re.sub(r"missing \d+ required .* arguments?:", "must have the entries", message)
-        raise InvalidInput(f"Column {name!r}: {message}. Check the names of its entries.") from None
-    except (InvalidInput, ValueError) as error:
+    except (InvalidInput, TypeError, ValueError) as error:
         raise InvalidInput(f"Column {name!r}: {error}") from None
 
 

@@ -8,8 +8,9 @@ it.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -104,7 +105,7 @@ class Column(ABC):
 
         `kind` is not among the entries, and `outside` is already an `Outside`.
         """
-        return cls(**entries)
+        return call_with_entries(cls, entries)
 
     @abstractmethod
     def to_toml(self) -> TomlTable:
@@ -164,6 +165,32 @@ class Column(ABC):
                 "`outside` must be 'code' or 'error' for values without an order; got 'nearest'. "
                 "Give such values a code of their own."
             )
+
+
+_Made = TypeVar("_Made")
+
+
+def call_with_entries(make: Callable[..., _Made], entries: TomlTable) -> _Made:
+    """Call a class or function with entries of TOML, after checking that it takes them."""
+    known = inspect.signature(make).parameters
+    unknown = [name for name in entries if name not in known]
+    if unknown:
+        raise InvalidInput(
+            f"does not know the entry {_quote(unknown)}. It may have {_quote(list(known))}."
+        )
+    needed = [name for name, each in known.items() if each.default is inspect.Parameter.empty]
+    missing = [name for name in needed if name not in entries]
+    if missing:
+        raise InvalidInput(f"must have the entries {_quote(missing)}.")
+    return make(**entries)
+
+
+def _quote(names: list[str]) -> str:
+    return (
+        " and ".join(repr(name) for name in names)
+        if len(names) < 3
+        else ", ".join(repr(name) for name in names)
+    )
 
 
 _KINDS: dict[str, type[Column]] = {}

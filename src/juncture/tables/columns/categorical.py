@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from juncture.errors import InvalidInput
 from juncture.tables.codebook import Meaning
-from juncture.tables.columns.base import Column, Outside, TomlTable
+from juncture.tables.columns.base import Column, Outside, TomlTable, call_with_entries
 from juncture.tables.columns.sql import Dialect, RawColumn, number_literal
 from juncture.tables.columns.summary import MAX_DRAFT_VALUES, ColumnSummary, RawType
 
@@ -60,7 +60,8 @@ class Categorical(Column):
     def from_toml(cls, entries: TomlTable) -> Self:
         """The column with a list of values."""
         values = entries.pop("values", ())
-        return cls(values=tuple(values) if isinstance(values, list) else values, **entries)
+        listed = tuple(values) if isinstance(values, list) else values
+        return call_with_entries(cls, {**entries, "values": listed})
 
     def to_toml(self) -> TomlTable:
         """The list of values."""

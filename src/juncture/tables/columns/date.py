@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from juncture.errors import InvalidInput
 from juncture.tables.codebook import Meaning
-from juncture.tables.columns.base import Column, Outside, TomlTable
+from juncture.tables.columns.base import Column, Outside, TomlTable, call_with_entries
 from juncture.tables.columns.display import Display
 from juncture.tables.columns.sql import Dialect, RawColumn, date_literal
 from juncture.tables.columns.summary import ColumnSummary, RawType
@@ -94,7 +94,7 @@ class Date(Column):
                     f"`{end}` must be a date such as 2024-01-31, without quotes; got "
                     f"{entries.get(end)!r}."
                 )
-        return cls(**entries)
+        return call_with_entries(cls, entries)
 
     def to_toml(self) -> TomlTable:
         """The two dates and the period."""

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from juncture.errors import InvalidInput
 from juncture.tables.codebook import Coding, Meaning
-from juncture.tables.columns.base import Column, Outside, TomlTable, refuse_many_values
+from juncture.tables.columns.base import (
+    Column,
+    Outside,
+    TomlTable,
+    call_with_entries,
+    refuse_many_values,
+)
 from juncture.tables.columns.sql import Dialect, RawColumn, number_literal, search_bin
 from juncture.tables.columns.summary import ColumnSummary, RawType
 
@@ -82,8 +88,8 @@ class Number(Column):
         """The column with `edges`, or with `low`, `high` and `bins`."""
         if "edges" in entries:
             edges = tuple(float(edge) for edge in entries.pop("edges"))
-            return cls(edges=edges, **entries)
-        return cls.evenly(**entries)
+            return call_with_entries(cls, {**entries, "edges": edges})
+        return call_with_entries(cls.evenly, entries)
 
     def to_toml(self) -> TomlTable:
         """The edges, without rounding."""
