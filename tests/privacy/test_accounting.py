@@ -17,11 +17,11 @@ from juncture.errors import InvalidInput
 from juncture.privacy.accounting import (
     Cost,
     Neighbours,
-    composed_epsilon,
+    compose_epsilon,
+    compose_planned_epsilon,
     epsilon_of_rho,
     l1_sensitivity,
     l2_sensitivity,
-    planned_epsilon,
     rho_of_epsilon,
 )
 from juncture.privacy.budget import Budget
@@ -86,8 +86,8 @@ def test_the_conversion_from_zcdp(rho: float, delta: float) -> None:
 )
 def test_pure_events_compose_as_randomised_responses(k: int, epsilon: float, delta: float) -> None:
     """The closed form of Kairouz, Oh and Viswanath for equal events, outcome by outcome."""
-    found = planned_epsilon([Cost.pure(epsilon)] * k, delta)
-    assert found <= composed_epsilon([Cost.pure(epsilon)] * k, delta)
+    found = compose_planned_epsilon([Cost.pure(epsilon)] * k, delta)
+    assert found <= compose_epsilon([Cost.pure(epsilon)] * k, delta)
     ones = np.arange(k + 1)
     ways = np.array([math.comb(k, int(n)) for n in ones]) / (1 + math.exp(epsilon)) ** k
     left, right = ways * np.exp(epsilon * (k - ones)), ways * np.exp(epsilon * ones)
@@ -119,8 +119,8 @@ def test_calibration_goes_both_ways() -> None:
 def test_composition_is_monotone_and_ordered(epsilons: list[float], delta: float) -> None:
     """More events cost more, and (epsilon, delta) never costs more than pure epsilon."""
     costs = [Cost.pure(epsilon) for epsilon in epsilons]
-    whole = composed_epsilon(costs, delta)
-    assert composed_epsilon(costs[:-1], delta) <= whole + 1e-9
+    whole = compose_epsilon(costs, delta)
+    assert compose_epsilon(costs[:-1], delta) <= whole + 1e-9
     assert whole <= sum(epsilons) + 1e-9
 
 
@@ -134,7 +134,7 @@ def test_budgets_hold_for_events_chosen_on_the_way() -> None:
     short = [Cost.pure(0.003), Cost.pure(0.9997)]
     long = [Cost.pure(0.003), *[Cost.pure(0.0882)] * 20]
     budget = Budget(epsilon=1.0, delta=0.001)
-    assert planned_epsilon(short, 0.001) <= 1.0
+    assert compose_planned_epsilon(short, 0.001) <= 1.0
     assert not (budget.allows(short) and budget.allows(long))
 
 

@@ -137,10 +137,10 @@ def test_a_torn_last_line_is_taken_away_with_a_warning(path: Path, left: int) ->
     ledger.spend(event(0.4))
     path.write_bytes(path.read_bytes()[: len(whole) + left])
     torn = path.read_bytes()
-    with pytest.warns(UserWarning, match="was torn"):
+    with pytest.warns(UserWarning, match="is incomplete"):
         again = Ledger(path)
     assert path.read_bytes() == torn  # reading changes nothing
-    with pytest.warns(UserWarning, match="was torn"):
+    with pytest.warns(UserWarning, match="is incomplete"):
         again.spend(event(0.7))
     assert path.read_bytes().startswith(whole)
     assert Ledger(path).spent == 1.0
@@ -164,7 +164,7 @@ def test_a_lowered_cost_is_noticed(path: Path) -> None:
     ledger = Ledger.create(path, Budget(epsilon=1.0), ADD)
     ledger.spend(event(0.5))
     path.write_text(path.read_text().replace('"epsilon": 0.5', '"epsilon": 0.001'))
-    with pytest.raises(UnreadableFile, match="last total is not that of its events"):
+    with pytest.raises(UnreadableFile, match="last total does not match its events"):
         Ledger(path)
 
 
@@ -179,9 +179,9 @@ def test_other_files_are_refused(path: Path) -> None:
         ([{**good, "version": 2}], "version 2"),
         ([{**good, "budget": {"epsilon": -1.0}}], "with a budget"),
         ([{**good, "budget": None}], "with a budget"),
-        ([good, {"event": 1}], "line 2 is no event 1"),
-        ([good, {"event": 2, "epsilon": 0.1, "rho": 0.1}], "line 2 is no event 1"),
-        ([good, {"event": 1, "epsilon": -0.1, "rho": 0.1}], "line 2 is no event 1"),
+        ([good, {"event": 1}], "line 2 is not event 1"),
+        ([good, {"event": 2, "epsilon": 0.1, "rho": 0.1}], "line 2 is not event 1"),
+        ([good, {"event": 1, "epsilon": -0.1, "rho": 0.1}], "line 2 is not event 1"),
         ([good, [1, 2]], "line 2 cannot be read"),
     ):
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -38,7 +38,7 @@ from juncture import (
     Schema,
 )
 from juncture.fit.summary import FitSummary, Status
-from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon
+from juncture.privacy.accounting import Cost, Neighbours, compose_epsilon
 from juncture.privacy.budget import Budget
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish.explorer import limits
@@ -243,7 +243,7 @@ def test_the_guarantee_says_what_the_release_says_of_budget_and_neighbours() -> 
     result = described(guarantee_of(LEDGER, budget, Neighbours.REPLACE))
     assert result is not None
     costs = [Cost(epsilon=0.25, rho=0.03125), Cost(epsilon=0.5, rho=0.125)]  # of the ledger
-    assert result["value"] == pytest.approx(composed_epsilon(costs, 1e-9))
+    assert result["value"] == pytest.approx(compose_epsilon(costs, 1e-9))
     assert (result["notion"], result["delta"]) == ("delta", "1e-09")
     assert (result["budget"], result["neighbours"]) == (str(budget), str(Neighbours.REPLACE))
     concentrated = described(guarantee_of(LEDGER, Budget(rho=0.5)))

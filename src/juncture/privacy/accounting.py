@@ -2,8 +2,8 @@
 
 Notions. Pure epsilon: no outcome is more than e^epsilon times likelier on one of two neighbouring
 tables. zCDP with rho: the Renyi divergence of order a is at most rho * a, for every a > 1.
-(epsilon, delta): no set of outcomes is more than e^epsilon times likelier, plus delta. Weaker than
-pure epsilon that fails with probability delta, which nothing here claims.
+(epsilon, delta): no set of outcomes is more than e^epsilon times likelier, plus delta. That is
+weaker than a pure epsilon that fails with probability delta; nothing here claims the latter.
 
 Composition. Epsilons add up; so do rhos. An event of pure epsilon has rho at most epsilon^2 / 2
 (Bun and Steinke 2016); selection by the exponential mechanism, whose privacy loss lies in a range
@@ -12,7 +12,8 @@ hold, and the smaller counts: the conversion from zCDP (Canonne, Kamath and Stei
 sum of pure epsilons. Both hold also where events are chosen after seeing earlier answers, as the
 holder of a curator may do. The composition of randomised responses, the worst that pure events can
 be (Kairouz, Oh and Viswanath 2015; privacy-loss distributions by dp-accounting), is tighter, but
-only for costs that are fixed beforehand: it is for planning (`planned_epsilon`), not for budgets.
+only for costs that are fixed beforehand: `compose_planned_epsilon` is for planning, not for
+budgets.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ from juncture.tables.queries.products import Operator
 
 
 class Neighbours(StrEnum):
-    """Which tables are so alike that an outcome must not tell them apart."""
+    """Which tables count as neighbours: what a release must not distinguish.
+
+    >>> print(Neighbours.REPLACE)
+    replace one record
+    """
 
     ADD_OR_REMOVE = "add or remove one record"
     """The number of records is private."""
@@ -43,7 +48,13 @@ DRAW_SLACK = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What an event costs in each notion; infinite where it has no such guarantee."""
+    """What an event costs in each notion; infinite where it has no such guarantee.
+
+    >>> Cost.pure(0.5)
+    Cost(epsilon=0.5, rho=0.125)
+    >>> Cost.concentrated(0.125)
+    Cost(epsilon=inf, rho=0.125)
+    """
 
     epsilon: float
     rho: float
@@ -51,9 +62,7 @@ class Cost:
     def __post_init__(self) -> None:
         for name, value in (("epsilon", self.epsilon), ("rho", self.rho)):
             if not value > 0.0:
-                raise InvalidInput(
-                    f"`{name}` must be positive; got {value}. Every event costs something."
-                )
+                raise InvalidInput(f"`{name}` must be positive; got {value}.")
 
     @classmethod
     def pure(cls, epsilon: float) -> Cost:
@@ -71,8 +80,8 @@ class Cost:
         return cls(epsilon=math.inf, rho=rho)
 
 
-def composed_epsilon(costs: Sequence[Cost], delta: float) -> float:
-    """The epsilon that these events have together, for a delta."""
+def compose_epsilon(costs: Sequence[Cost], delta: float) -> float:
+    """The epsilon of these events together, for a delta."""
     if not costs:
         return 0.0
     bounds = [epsilon_of_rho(math.fsum(cost.rho for cost in costs), delta)]
@@ -81,15 +90,15 @@ def composed_epsilon(costs: Sequence[Cost], delta: float) -> float:
     return min(bounds)
 
 
-def planned_epsilon(costs: Sequence[Cost], delta: float) -> float:
+def compose_planned_epsilon(costs: Sequence[Cost], delta: float) -> float:
     """The epsilon of events whose costs are all fixed before the first of them."""
-    bound = composed_epsilon(costs, delta)
+    bound = compose_epsilon(costs, delta)
     if not costs or not all(math.isfinite(cost.epsilon) for cost in costs):
         return bound
-    return min(bound, _randomised_responses([cost.epsilon for cost in costs], delta))
+    return min(bound, _compose_randomised_responses([cost.epsilon for cost in costs], delta))
 
 
-def _randomised_responses(epsilons: Sequence[float], delta: float) -> float:
+def _compose_randomised_responses(epsilons: Sequence[float], delta: float) -> float:
     """The composition of the worst events with these pure epsilons."""
     from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415  slow to import
 
@@ -101,8 +110,9 @@ def _randomised_responses(epsilons: Sequence[float], delta: float) -> float:
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
-    """The least epsilon, for a delta, that zCDP with rho gives."""
-    logs = np.linspace(-12.0, 12.0, 4001)  # of the order less one: the bound is flat at its best
+    """The smallest epsilon, for a delta, that zCDP with rho gives."""
+    # Logarithms of the order minus one. A grid is enough: the bound is flat at its minimum.
+    logs = np.linspace(-12.0, 12.0, 4001)
     orders = 1.0 + np.exp(logs)
     bound = (
         rho * orders + np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1.0)
@@ -124,7 +134,7 @@ def l1_sensitivity(operator: Operator, neighbours: Neighbours) -> float:
 
     Adding or removing a record changes them by a column of the query's matrix. Replacing one
     changes them by the difference of two columns: at most twice the largest norm, and for a single
-    row the difference of its largest and least entry.
+    row the difference of its largest and smallest entry.
     """
     if neighbours is Neighbours.ADD_OR_REMOVE:
         return operator.l1_sensitivity

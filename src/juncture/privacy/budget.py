@@ -1,4 +1,4 @@
-"""A budget: the most that all events together may cost."""
+"""Budgets: limits on what all events together may cost."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from juncture.errors import InvalidInput
-from juncture.privacy.accounting import Cost, composed_epsilon, rho_of_epsilon
+from juncture.privacy.accounting import Cost, compose_epsilon, rho_of_epsilon
 from juncture.privacy.price import ZCDP, Price, Pure
 
-# Sums of costs may exceed a budget by so much, relatively: the rounding of a few thousand terms.
+# Sums of costs may exceed a budget by this share of it: the rounding of a few thousand terms.
 ROUNDING = 1e-9
 
 
@@ -54,7 +54,7 @@ class Budget:
 
     @property
     def price(self) -> Price:
-        """All of it as one price."""
+        """The whole budget as one price."""
         if self.rho is not None:
             return ZCDP(self.rho)
         assert self.epsilon is not None  # by the rules above
@@ -68,7 +68,7 @@ class Budget:
             return math.fsum(cost.rho for cost in costs)
         if self.delta is None:
             return math.fsum(cost.epsilon for cost in costs)
-        return composed_epsilon(costs, self.delta)
+        return compose_epsilon(costs, self.delta)
 
     @property
     def limit(self) -> float:

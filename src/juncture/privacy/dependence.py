@@ -12,15 +12,23 @@ from juncture.tables.factor import Factor
 
 
 class Dependence(StrEnum):
-    """Which of the three scores is taken."""
+    """Which of the three scores measures how much an attribute depends on a set of others.
+
+    >>> from juncture.tables.domain import Domain
+    >>> table = Factor(Domain({"cough": 2, "flu": 2}), [[6, 0], [0, 2]])
+    >>> Dependence.DISTANCE.score(table, n_records=8), Dependence.DISTANCE.sensitivity(8)
+    (3.0, 3.0)
+    """
 
     DISTANCE = "distance"
-    """Half the L1 distance between the joint distribution and independence: for any domain."""
+    """Half the L1 distance between the joint distribution and independence. For any domain."""
     INFORMATION = "information"
-    """The mutual information in bits: tells more of strong dependences, and moves far more."""
+    """The mutual information in bits. Separates strong dependences better, but its sensitivity is
+    far larger."""
     FIT = "fit"
-    """Minus half the L1 distance to a distribution in which the set decides the attribute and both
-    its values are as likely: for attributes of two values, and moves least."""
+    """Minus half the L1 distance to the nearest distribution in which the set decides the attribute
+    and both its values are equally likely. Only for attributes of two values; the smallest
+    sensitivity."""
 
     def score(self, table: Factor, n_records: int) -> float:
         """The number of records times the score of the table's last attribute and the others."""
@@ -44,7 +52,7 @@ class Dependence(StrEnum):
         (2 / n) log((n + 1) / 2) + ((n - 1) / n) log((n + 1) / (n - 1)), logarithms to base 2.
 
         FIT: the joint moves by at most 2 / n in L1, so its distance to any fixed distribution, and
-        to the nearest of a set, by as much; half of that, times n, is 1.
+        to the nearest of a set, by the same amount; half of that, times n, is 1.
         """
         n = n_records
         if self is Dependence.FIT:
@@ -57,7 +65,7 @@ class Dependence(StrEnum):
 
 
 def _fit_score(joint: NDArray[np.float64], n_records: int) -> float:
-    """The best way to give each value of the set a value of the attribute: dynamic programming.
+    """Find the best value of the attribute for each value of the set, by dynamic programming.
 
     `best[k]` is the most records that values given 1 can hold while those given 0 hold k, where
     half of all records counts as enough.

@@ -1,7 +1,7 @@
-"""What a release promises: what was spent, of what, and which tables cannot be told apart.
+"""What a release promises: what was spent, of which budget, and which tables are protected.
 
-One value that the release file keeps and that everything people read is made from: the report, the
-explorer, the command line and `repr` all state what `Guarantee.state` gives. A file may come from
+The release file keeps one `Guarantee`, and everything people read is made from it: the report, the
+explorer, the command line and `repr` all say what `Guarantee.state` gives. A file may come from
 anywhere, so costs are read with care: an event without a valid cost leaves no guarantee at all.
 """
 
@@ -14,21 +14,22 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from juncture._util.text import count_noun
 from juncture.errors import InvalidInput
-from juncture.privacy.accounting import Cost, Neighbours, composed_epsilon
+from juncture.privacy.accounting import Cost, Neighbours, compose_epsilon
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Entry
 
 
 class Unit(StrEnum):
-    """Whose data a guarantee is about."""
+    """How much data of a person a guarantee covers."""
 
     RECORD = "one record"
     """A person with k records is protected less: epsilon counts k times, rho k squared times."""
 
 
 class Notion(StrEnum):
-    """Which definition of privacy a statement is in."""
+    """Which definition of privacy a statement uses."""
 
     PURE = "epsilon"
     """Pr[M(D) in S] <= e^epsilon Pr[M(D') in S] for every set S of releases."""
@@ -40,10 +41,14 @@ class Notion(StrEnum):
 
 @dataclass(frozen=True)
 class Statement:
-    """What a guarantee says, in figures. `delta` is 0 where epsilon is pure."""
+    """What a guarantee says, in figures. `delta` is 0 where epsilon is pure.
+
+    >>> print(Statement(Notion.APPROXIMATE, epsilon=1.0, delta=1e-6, rho=0.02))
+    ε = 1, δ = 1e-06
+    """
 
     notion: Notion
-    """The notion that the budget was given in, or the strongest that the events have."""
+    """The notion of the budget, or the strongest that the events have."""
     epsilon: float
     delta: float
     rho: float
@@ -61,11 +66,11 @@ class Statement:
 
     @property
     def best_guess(self) -> float:
-        """The most often that anybody can be right about which of two tables is the true one.
+        """The highest probability of guessing right which of two tables is the true one.
 
-        For somebody who holds two neighbouring tables to be equally likely beforehand, and sees
-        one release. No test between M(D) and M(D') has a total variation above
-        (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), and half of one plus that is this chance.
+        This is for someone to whom two neighbouring tables are equally likely beforehand, and who
+        then sees one release. The total variation between M(D) and M(D') is at most
+        (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), and half of one plus that is this probability.
 
         >>> round(Statement(Notion.PURE, math.log(3), delta=0.0, rho=math.inf).best_guess, 3)
         0.75
@@ -82,33 +87,39 @@ class Statement:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The events behind a release, the budget they were paid from, and who is protected."""
+    """The events behind a release, the budget they were paid from, and what is protected.
+
+    >>> event = Entry("every count of sex", "discrete laplace", Cost.pure(0.5), {},
+    ...               number=1, time="2024-05-01", total=0.5)
+    >>> print(Guarantee((event,), Neighbours.ADD_OR_REMOVE, Budget(epsilon=1.0)))
+    ε = 0.5 (add or remove one record), spent in 1 event
+    """
 
     events: tuple[Entry, ...]
     neighbours: Neighbours | None = None
-    """Which tables cannot be told apart; None where a file does not say."""
+    """Which tables count as neighbours; None where a file does not say."""
     budget: Budget | None = None
     """The most that could be spent; None where a file does not say."""
     unit: Unit = Unit.RECORD
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
-        """Of every event."""
+        """The cost of every event."""
         return tuple(entry.cost for entry in self.events)
 
     @cached_property
     def epsilon(self) -> float:
-        """Of all events together, by adding up; infinite where one has none."""
+        """The sum of the epsilons of all events; infinite where one has none."""
         return math.fsum(cost.epsilon for cost in self.costs)
 
     @cached_property
     def rho(self) -> float:
-        """Of all events together, in zCDP."""
+        """The sum of the rhos of all events; infinite where one has none."""
         return math.fsum(cost.rho for cost in self.costs)
 
     def epsilon_for(self, delta: float) -> float:
-        """The epsilon of all events together, with a delta."""
-        return composed_epsilon(self.costs, delta)
+        """The epsilon of all events together, for a delta."""
+        return compose_epsilon(self.costs, delta)
 
     @property
     def is_pure(self) -> bool:
@@ -121,28 +132,28 @@ class Guarantee:
         return bool(self.events) and (self.is_pure or math.isfinite(self.rho))
 
     def state(self, n_records: float, group_size: int = 1) -> Statement:
-        """The guarantee in figures: in the notion of the budget where it is known.
+        """The guarantee in figures, in the notion of the budget where it is known.
 
-        A delta that nobody chose is a power of ten, at most a millionth and well below one in the
-        number of records.
+        Where the budget has no delta but a statement needs one, it is a power of ten, at most a
+        millionth and well below one in the number of records.
 
-        `group_size` asks about so many records that change together, such as all of one person's.
+        `group_size` asks about that many records that change together, such as all of one person's.
         Tables that differ in k records are k steps of neighbours apart: an epsilon counts k times,
         a rho k squared times (Bun and Steinke 2016).
         """
         budget, costs = self.budget, [_scale_cost(cost, group_size) for cost in self.costs]
         rho = math.fsum(cost.rho for cost in costs)
         if budget is not None and budget.delta is not None:
-            epsilon = composed_epsilon(costs, budget.delta)
+            epsilon = compose_epsilon(costs, budget.delta)
             return Statement(Notion.APPROXIMATE, epsilon, budget.delta, rho)
         if self.is_pure and (budget is None or budget.rho is None):
             return Statement(Notion.PURE, math.fsum(cost.epsilon for cost in costs), 0.0, rho)
-        delta = usual_delta(n_records)
-        return Statement(Notion.ZCDP, composed_epsilon(costs, delta), delta, rho)
+        delta = choose_delta(n_records)
+        return Statement(Notion.ZCDP, compose_epsilon(costs, delta), delta, rho)
 
     @property
     def days(self) -> tuple[str, str] | None:
-        """The first and the last day of the events, where they are dated."""
+        """The first and the last day of the events, if they are dated."""
         days = sorted(entry.day for entry in self.events if entry.day)
         return (days[0], days[-1]) if days else None
 
@@ -155,7 +166,7 @@ class Guarantee:
         if not self.holds:
             return "no guarantee"
         protected = f" ({self.neighbours})" if self.neighbours else ""
-        return f"{self.state(1.0)}{protected}, spent in {len(self.events)} events"
+        return f"{self.state(1.0)}{protected}, spent in {count_noun(len(self.events), 'event')}"
 
     def __repr__(self) -> str:
         return f"Guarantee({self})"
@@ -171,7 +182,7 @@ class Guarantee:
 
     @classmethod
     def from_json(cls, text: Mapping[str, Any]) -> Guarantee:
-        """A guarantee from plain data; refuses what cannot be one."""
+        """A guarantee from plain data; raises an error if the data does not describe one."""
         budget, neighbours = text["budget"], text["neighbours"]
         return cls(
             events=read_entries(text["events"]),
@@ -189,13 +200,13 @@ def _scale_cost(cost: Cost, group_size: int) -> Cost:
 
 
 def read_entries(events: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
-    """Events as a file has them; a cost that is none counts as infinite."""
+    """Events from a file; an invalid cost counts as infinite."""
     return tuple(
         Entry.from_json(event, default_number=number) for number, event in enumerate(events, 1)
     )
 
 
-def usual_delta(n_records: float) -> float:
+def choose_delta(n_records: float) -> float:
     """A power of ten, at most a millionth and well below one in the number of records."""
     digits = math.ceil(math.log10(max(n_records, 1.0))) + 1
     return 10.0 ** -min(15, max(6, digits))

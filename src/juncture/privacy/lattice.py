@@ -1,10 +1,10 @@
 """Queries whose answers on whole counts are exact in floating point.
 
 A query with whole entries answers whole counts with whole numbers, and doubles hold those exactly
-up to 2^53. Other entries are first rounded to multiples of a power of two, few enough bits that
-products over several attributes stay within `BITS`; what is measured is the rounded query, and its
-description goes along with the answers. So a computed answer is the true answer of the query as
-stated: no rounding error depends on the private table.
+up to 2^53. Other entries are first rounded to multiples of a power of two, with few enough bits
+that products over several attributes stay within `BITS`. The rounded query is what is measured, and
+the measurement states it. So a computed answer is the true answer of the query as stated: no
+rounding error depends on the private table.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from juncture.tables.queries.blocks import (
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack
 
 BITS = 24
-"""The most binary places after the point of an answer."""
+"""The largest number of binary places after the point of an answer."""
 MAX_UNITS = 2.0**52
-"""Answers beyond this, in units of the lattice, count as this: up to there they are exact."""
+"""Larger answers, in units of the lattice, count as this; up to here they are exact."""
 _MIN_BITS = 3
 
 COUNTING = (Identity, Total, Prefix, AllRanges, Subset, Buckets)
@@ -39,12 +39,12 @@ COUNTING = (Identity, Total, Prefix, AllRanges, Subset, Buckets)
 
 
 def round_to_lattice(query: Query, domain: Domain) -> tuple[Query, int]:
-    """The query with its entries rounded where need be, and the binary places of its answers."""
+    """The query with its entries rounded where needed, and the binary places of its answers."""
     match query:
         case Block():
             return _round_block(query, domain.size, BITS)
         case Kron():
-            rough = [n for n, b in query.blocks.items() if _places(b, domain[n], BITS) > 0]
+            rough = [n for n, b in query.blocks.items() if _needed_places(b, domain[n], BITS) > 0]
             each = BITS // max(1, len(rough))
             if each < _MIN_BITS:
                 raise InvalidInput(
@@ -54,8 +54,8 @@ def round_to_lattice(query: Query, domain: Domain) -> tuple[Query, int]:
             pairs = {n: _round_block(b, domain[n], each) for n, b in query.blocks.items()}
             return Kron({n: b for n, (b, _) in pairs.items()}), sum(p for _, p in pairs.values())
         case Stack():
-            parts = [round_to_lattice(part, domain) for part in query.queries]
-            return Stack([part for part, _ in parts]), max(places for _, places in parts)
+            rounded = [round_to_lattice(each, domain) for each in query.queries]
+            return Stack([each for each, _ in rounded]), max(places for _, places in rounded)
         case Scaled():
             if query.weight != round(query.weight):
                 raise InvalidInput(
@@ -67,7 +67,7 @@ def round_to_lattice(query: Query, domain: Domain) -> tuple[Query, int]:
 
 
 def _round_block(block: Block, size: int, bits: int) -> tuple[Block, int]:
-    places = _places(block, size, bits)
+    places = _needed_places(block, size, bits)
     if places == 0:
         return block, 0
     unit = 2.0**-bits
@@ -80,7 +80,7 @@ def _round_block(block: Block, size: int, bits: int) -> tuple[Block, int]:
     return Matrix(matrix), _count_places(matrix, bits)
 
 
-def _places(block: Block, size: int, bits: int) -> int:
+def _needed_places(block: Block, size: int, bits: int) -> int:
     """The binary places that a block's entries need, at most `bits`."""
     if isinstance(block, COUNTING):
         return 0

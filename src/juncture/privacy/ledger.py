@@ -1,11 +1,11 @@
-"""The budget and everything that was spent of it, in a file that people can read.
+"""A budget and everything that was spent of it, in a file that people can read.
 
 The file has one line of JSON for the header (the budget and the neighbours), then one line for
 each event: what is released, how, its cost and the running total. It is only ever appended to. An
 event is written and on the disk before any noise for it is drawn; a refused event leaves no trace.
 While a process reads, decides and appends, it holds a lock, so two processes cannot overspend
-together. If a process dies while it writes, the last line may be torn: that event's noise was never
-drawn, so the line is taken away, with a warning, when the ledger is opened next.
+together. If a process dies while it writes, the last line may be incomplete: that event's noise was
+never drawn, so the line does not count. Reading warns of it, and spending removes it.
 """
 
 from __future__ import annotations
@@ -27,41 +27,50 @@ from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
 
 FORMAT, VERSION = "juncture ledger", 1
-# No valid cost is larger; sums of such ones stay finite.
+# No valid cost is larger; sums of valid costs stay finite.
 _MAX_COST = 1e100
 
 
 @dataclass(frozen=True)
 class Event:
-    """One question to private data, as it is paid for."""
+    """One access to private data, to be paid for from a ledger.
+
+    >>> Event("every count of sex", "discrete laplace", Cost.pure(0.5), {"scale": 2.0}).cost
+    Cost(epsilon=0.5, rho=0.125)
+    """
 
     what: str
-    """In words: the clique and the query, or what was chosen among."""
+    """A description: the query and the clique, or what was chosen from."""
     mechanism: str
-    """Which noise or which kind of choice protects it."""
+    """The kind of noise or of choice that protects it."""
     cost: Cost
     parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Entry(Event):
-    """An event that a ledger has written down: numbered, dated, with the total up to it."""
+    """An event as a ledger has recorded it, with its number, its time and the running total.
+
+    >>> cost = Cost.pure(0.5)
+    >>> Entry("every count of sex", "discrete laplace", cost, {}, 1, "2024-05-01T10:00", 0.5).day
+    '2024-05-01'
+    """
 
     number: int
     time: str
     total: float
-    """What was spent up to and with it, in the budget's unit; infinite where that is unbounded."""
+    """What was spent up to and including it, in the budget's unit; infinite if unbounded."""
 
     @property
     def day(self) -> str:
-        """The day of its time, or nothing where the time is no time."""
+        """The day of its time, or an empty text if the time is not valid."""
         try:
             return dt.datetime.fromisoformat(self.time).date().isoformat()
         except ValueError:
             return ""
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as a line of the ledger has it."""
+        """The entry as a line of the ledger."""
         return {
             "event": self.number,
             "time": self.time,
@@ -77,7 +86,7 @@ class Entry(Event):
     def from_json(cls, line: Mapping[str, Any], default_number: int = 0) -> Entry:
         """An entry from plain data that may come from anywhere.
 
-        What is not stated or not valid is nothing: an empty text, an infinite cost.
+        What is missing or invalid becomes an empty text or an infinite cost.
         """
         number, parameters = line.get("event"), line.get("parameters")
         if not isinstance(number, int) or isinstance(number, bool):
@@ -95,7 +104,17 @@ class Entry(Event):
 
 
 class Ledger:
-    """A budget in a file. `Ledger.create` begins one; `Ledger(path)` opens it again."""
+    """A budget in a file, and what was spent of it.
+
+    `Ledger.create` begins one; `Ledger(path)` opens it again.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(Path(folder, "people.ledger"), Budget(epsilon=1.0))
+    ...     _ = ledger.spend(Event("every count of sex", "discrete laplace", Cost.pure(0.25), {}))
+    ...     ledger.spent, ledger.remaining
+    (0.25, 0.75)
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -111,7 +130,7 @@ class Ledger:
         budget: Budget,
         neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
     ) -> Ledger:
-        """A new ledger; refuses to replace a file that exists."""
+        """Create a ledger with a budget; refuses to replace an existing file."""
         target = Path(path)
         header = {
             "format": FORMAT,
@@ -128,14 +147,14 @@ class Ledger:
         except FileExistsError:
             raise InvalidInput(
                 f"`path` must be a new file; got {target}, which exists. Open it with Ledger(path) "
-                "to go on spending its budget, or choose another name."
+                "to continue spending its budget, or choose another name."
             ) from None
         _sync_folder(target.parent)
         return cls(target)
 
     @property
     def events(self) -> list[Entry]:
-        """Every event so far, also those of other processes."""
+        """Every event so far, including those of other processes."""
         with self._lock() as file:
             return [Entry.from_json(line) for line in self._read_lines(file)[1:]]
 
@@ -153,16 +172,17 @@ class Ledger:
         return max(0.0, self.budget.limit - self.spent)
 
     def refuse_unaffordable(self, costs: Sequence[Cost]) -> None:
-        """Refuse, before the first of them, events that could not all be paid for. Spends nothing.
+        """Refuse a list of events that could not all be paid for. Spends nothing.
 
-        For a run of several events whose costs are known beforehand: it must not end halfway.
+        This is for a run of several events whose costs are known beforehand: it must not end
+        halfway.
         """
         refuse_overspending(self.budget, [*(entry.cost for entry in self.events), *costs])
 
     def spend(self, *events: Event) -> list[Entry]:
-        """Record events durably, all of them, or refuse them and leave no trace.
+        """Record all events durably, or refuse them all and leave no trace.
 
-        Gives what was written for them: these events only, whoever else writes to the file.
+        Gives the entries of these events only, even if other processes write to the file.
         """
         with self._lock() as file:
             content = self._read_lines(file, repair=True)
@@ -182,7 +202,7 @@ class Ledger:
 
     @contextmanager
     def _lock(self) -> Iterator[BinaryIO]:
-        """The file, for this process alone."""
+        """Open the file, locked for this process."""
         try:
             file = self.path.open("r+b")
         except OSError as error:
@@ -195,21 +215,20 @@ class Ledger:
             yield file
 
     def _read_lines(self, file: BinaryIO, *, repair: bool = False) -> list[dict[str, Any]]:
-        """All lines. A torn last one does not count; before spending it is taken away."""
+        """All lines. An incomplete last one does not count; with `repair` it is removed."""
         file.seek(0)
         raw = file.read()
         complete = raw[: raw.rfind(b"\n") + 1]
         tail = raw[len(complete) :]
-        unterminated = _is_complete(
-            tail
-        )  # an editor has cut the end of the line off: the event stands
+        # An editor may have dropped the last line's end; that event counts.
+        unterminated = _is_complete(tail)
         lines = complete.splitlines() + [tail] * unterminated
         content = [_parse_line(self.path, index, line) for index, line in enumerate(lines)]
         _validate(self.path, content)
         if tail and not unterminated:
             warnings.warn(
-                f"The last line of {self.path} was torn: a process died while it wrote it, before "
-                "any noise was drawn. The line does not count.",
+                f"The last line of {self.path} is incomplete: a process died while it wrote it, "
+                "before any noise was drawn. The line does not count.",
                 stacklevel=4,
             )
         if tail and repair:
@@ -222,14 +241,13 @@ def refuse_overspending(budget: Budget, costs: Sequence[Cost]) -> None:
     if not budget.allows(costs):
         raise BudgetExceeded(
             f"`cost` must leave the total within the budget of {budget}; got a total of "
-            f"{budget.compose(costs):g}. Spend less on this, or begin a new ledger with the "
-            "consent "
-            "of whoever answers for the data."
+            f"{budget.compose(costs):g}. Spend less, or begin a new ledger with the consent of "
+            "the person responsible for the data."
         )
 
 
 def _repair_tail(file: BinaryIO, length: int, *, unterminated: bool) -> None:
-    """End a last line that lacks its end, or take a torn one away."""
+    """End a last line that lacks its end, or remove an incomplete one."""
     if unterminated:
         file.seek(0, os.SEEK_END)
         file.write(b"\n")
@@ -247,7 +265,7 @@ def _is_complete(line: bytes) -> bool:
 
 
 def _validate(path: Path, content: list[dict[str, Any]]) -> None:
-    """The header is ours, the events are numbered, and each has its costs."""
+    """Check that the header is valid, the events are numbered, and each has its costs."""
     if not content or content[0].get("format") != FORMAT:
         raise UnreadableFile(
             f"`path` must be a ledger; got {path}, which is another kind of file. "
@@ -263,14 +281,14 @@ def _validate(path: Path, content: list[dict[str, Any]]) -> None:
         cost = _parse_cost_or_none(line)
         if line.get("event") != number or cost is None:
             raise UnreadableFile(
-                f"`path` must be a ledger that nobody has altered; got {path}, whose line "
-                f"{number + 1} is no event {number}. Restore it from a copy."
+                f"`path` must be an unaltered ledger; got {path}, whose line {number + 1} is not "
+                f"event {number}. Restore it from a copy."
             )
         costs.append(cost)
     if costs and not _matches_total(content[-1].get("total"), budget.compose(costs)):
         raise UnreadableFile(
-            f"`path` must be a ledger that nobody has altered; got {path}, whose last total is not "
-            "that of its events. Restore it from a copy."
+            f"`path` must be an unaltered ledger; got {path}, whose last total does not match its "
+            "events. Restore it from a copy."
         )
 
 
@@ -287,8 +305,8 @@ def _parse_line(path: Path, index: int, line: bytes) -> dict[str, Any]:
         content = None
     if not isinstance(content, dict):
         raise UnreadableFile(
-            f"`path` must be a ledger that nobody has altered; got {path}, whose line {index + 1} "
-            "cannot be read. Restore it from a copy."
+            f"`path` must be an unaltered ledger; got {path}, whose line {index + 1} cannot be "
+            "read. Restore it from a copy."
         )
     return content
 
@@ -322,7 +340,7 @@ def _finite_or_none(value: float) -> float | None:
 
 
 def _positive_or_inf(value: object) -> float:
-    """A cost as a number; infinite where none, or none that can be, is stated."""
+    """A cost as a number; infinite if it is missing or invalid."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.inf
     return float(value) if 0.0 < value < _MAX_COST else math.inf
@@ -333,7 +351,7 @@ def _encode_line(content: Mapping[str, Any]) -> bytes:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A new file is only durable once its folder is."""
+    """Write a folder to the disk: only then is a new file in it durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

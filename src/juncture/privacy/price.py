@@ -1,8 +1,7 @@
 """What one event may cost: a pure epsilon, or a rho of zCDP.
 
-A price is one value with everything that follows from it: a share of it, what the ledger writes
-down for it, which noise it buys and how much of it. There is no other place in the package where a
-noise scale is derived from a budget.
+A price knows everything that follows from it: a share of it, its cost in the ledger, and which
+noise it buys and how much. Nowhere else in the package is a noise scale derived from a budget.
 
 >>> Pure(1.0).share(0.25)
 Pure(0.25)
@@ -29,11 +28,16 @@ _MAX_AMOUNT = 1e100
 
 @dataclass(frozen=True, repr=False)
 class Price(ABC):
-    """An amount of one notion of privacy, and the noise that it buys."""
+    """An amount of one notion of privacy, and the noise that it buys: `Pure` or `ZCDP`.
+
+    >>> from juncture.privacy.accounting import Neighbours
+    >>> round(Pure(1.0).cell_stddev(Neighbours.ADD_OR_REMOVE), 3)
+    1.414
+    """
 
     amount: float
     unit: ClassVar[str]
-    """How people write the amount: epsilon or rho."""
+    """The name of the amount: epsilon or rho."""
     noise: ClassVar[Noise]
     """The kind of noise that it buys."""
     norm: ClassVar[int]
@@ -52,7 +56,7 @@ class Price(ABC):
         object.__setattr__(self, "amount", amount)
 
     def share(self, fraction: float) -> Self:
-        """A part of it: the shares of a whole add up to its cost."""
+        """A fraction of this price: fractions that add up to 1 cost together what it costs."""
         return replace(self, amount=self.amount * fraction)
 
     @property
@@ -72,17 +76,17 @@ class Price(ABC):
 
     @abstractmethod
     def sensitivity(self, operator: Operator, neighbours: Neighbours) -> float:
-        """How far neighbouring tables move the answers, in the norm that its noise hides."""
+        """How far a neighbouring table moves the answers, in the norm that the noise hides."""
 
     def lattice_sensitivity(
         self, operator: Operator, neighbours: Neighbours, binary_places: int
     ) -> float:
-        """The sensitivity in units of a lattice with so many binary places."""
+        """The sensitivity in units of a lattice with `binary_places` binary places."""
         return self.sensitivity(operator, neighbours) * 2.0**binary_places
 
     @abstractmethod
     def scale(self, sensitivity: float) -> float:
-        """The scale of the noise that hides answers of this sensitivity."""
+        """The scale of the noise for answers of this sensitivity."""
 
     def stddev(self, operator: Operator, neighbours: Neighbours) -> float:
         """The standard deviation of the noise on each answer of a query.
@@ -92,11 +96,11 @@ class Price(ABC):
         return self.noise.stddev(self.scale(self.sensitivity(operator, neighbours)))
 
     def cell_stddev(self, neighbours: Neighbours) -> float:
-        """The same for each count of a table with at least two cells."""
+        """The standard deviation of the noise on each count of a table with at least two cells."""
         return self.stddev(_COUNTS, neighbours)
 
     def cell_scale(self, neighbours: Neighbours) -> float:
-        """The scale of that noise."""
+        """The scale of the noise on each count of a table with at least two cells."""
         return self.scale(self.sensitivity(_COUNTS, neighbours))
 
     def __str__(self) -> str:
@@ -106,13 +110,17 @@ class Price(ABC):
         return f"{type(self).__name__}({self.amount!r})"
 
 
-# Every count of a table: the most that a record moves them does not depend on how many there are.
+# Every count of a table; their sensitivity does not depend on how many there are.
 _COUNTS = bind(Identity(), Domain({"cell": 2}))
 
 
 @dataclass(frozen=True, repr=False)
 class Pure(Price):
-    """A pure epsilon. It buys Laplace noise, whose scale is the L1 sensitivity over epsilon."""
+    """A pure epsilon. It buys Laplace noise, whose scale is the L1 sensitivity over epsilon.
+
+    >>> Pure(0.5).scale(sensitivity=1.0)
+    2.0
+    """
 
     unit = "epsilon"
     noise = Noise.LAPLACE
@@ -120,7 +128,7 @@ class Pure(Price):
 
     @property
     def epsilon(self) -> float:
-        """The amount."""
+        """The amount, under its usual name."""
         return self.amount
 
     @property
@@ -132,8 +140,9 @@ class Pure(Price):
     def selection_cost(self) -> Cost:
         """See `Price.selection_cost`.
 
-        Chosen by report-noisy-max with exponential noise, which is pure but whose loss is not
-        known to lie in a range of width epsilon: so not the smaller rho of `Cost.selection`.
+        The choice is made by report-noisy-max with exponential noise. Its epsilon is pure, but its
+        loss is not known to lie in a range of width epsilon: so not the smaller rho of
+        `Cost.selection`.
         """
         return Cost.pure(self.amount)
 
@@ -143,25 +152,29 @@ class Pure(Price):
         return self.amount
 
     def sensitivity(self, operator: Operator, neighbours: Neighbours) -> float:
-        """In L1."""
+        """The sensitivity in L1."""
         return l1_sensitivity(operator, neighbours)
 
     def lattice_sensitivity(
         self, operator: Operator, neighbours: Neighbours, binary_places: int
     ) -> float:
-        """In L1 and in whole units, rounded up: answers on a lattice move by whole units."""
+        """The sensitivity in L1, rounded up to whole units: answers on a lattice move by those."""
         units = super().lattice_sensitivity(operator, neighbours, binary_places)
         nearest = round(units)
         return float(nearest if abs(units - nearest) <= 1e-6 else math.ceil(units))
 
     def scale(self, sensitivity: float) -> float:
         """See `Price.scale`."""
-        return _positive(sensitivity) / self.amount
+        return _check_sensitivity(sensitivity) / self.amount
 
 
 @dataclass(frozen=True, repr=False)
 class ZCDP(Price):
-    """A rho of zCDP. It buys Gaussian noise: the L2 sensitivity over the root of 2 rho."""
+    """A rho of zCDP. It buys Gaussian noise: the L2 sensitivity over the root of 2 rho.
+
+    >>> ZCDP(0.125).scale(sensitivity=1.0)
+    2.0
+    """
 
     unit = "rho"
     noise = Noise.GAUSSIAN
@@ -169,7 +182,7 @@ class ZCDP(Price):
 
     @property
     def rho(self) -> float:
-        """The amount."""
+        """The amount, under its usual name."""
         return self.amount
 
     @property
@@ -188,18 +201,18 @@ class ZCDP(Price):
         return math.sqrt(8.0 * self.amount)
 
     def sensitivity(self, operator: Operator, neighbours: Neighbours) -> float:
-        """In L2."""
+        """The sensitivity in L2."""
         return l2_sensitivity(operator, neighbours)
 
     def scale(self, sensitivity: float) -> float:
         """See `Price.scale`."""
-        return _positive(sensitivity) / math.sqrt(2.0 * self.amount)
+        return _check_sensitivity(sensitivity) / math.sqrt(2.0 * self.amount)
 
 
-def _positive(sensitivity: float) -> float:
+def _check_sensitivity(sensitivity: float) -> float:
     if not (math.isfinite(sensitivity) and sensitivity > 0):
         raise InvalidInput(
-            f"`sensitivity` must be positive and finite; got {sensitivity}. A query that no record "
-            "can move needs no noise: do not ask it."
+            f"`sensitivity` must be positive and finite; got {sensitivity}. Do not measure "
+            "a query that no record can move."
         )
     return sensitivity

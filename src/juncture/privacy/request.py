@@ -1,4 +1,4 @@
-"""A question to a curator: what is asked, and what is paid for it."""
+"""Requests to a curator: what to measure, and what to pay for it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ _MAX_ATTRIBUTES = 32
 
 @dataclass(frozen=True)
 class Request:
-    """A question to a curator: a query on a clique, and what to pay for it."""
+    """A measurement to ask a curator for: a query on a clique, and what to pay for it.
+
+    >>> from juncture.privacy.price import Pure
+    >>> Request(["age", "sex"], Pure(0.1)).clique
+    ('age', 'sex')
+    """
 
     clique: Clique
     price: Price
     query: Query | None = None
-    """None: every count."""
+    """None stands for every count."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clique", names_of(self.clique))
@@ -31,24 +36,23 @@ class Request:
 
 
 def table_domain(domain: Domain, clique: Clique) -> Domain:
-    """The domain of a clique whose table can be made, or a clear error."""
+    """The domain of a clique; refuses a clique that is too large for a table."""
     subdomain = domain.project(clique)
     if len(subdomain) > _MAX_ATTRIBUTES:
         raise InvalidInput(
-            f"`clique` must have at most {_MAX_ATTRIBUTES} attributes; got {len(subdomain)}. "
-            "Measure smaller cliques."
+            f"`clique` must have at most {_MAX_ATTRIBUTES} attributes; got {len(subdomain)}."
         )
     return subdomain
 
 
 def describe_query(query: Query) -> str:
-    """A query in words, for the ledger."""
+    """A short description of a query for the ledger."""
     match query:
         case Identity():
             return "every count"
         case Kron():
-            parts = (f"{name}: {type(b).__name__}" for name, b in query.blocks.items())
-            return f"Kron({', '.join(parts)})"
+            blocks = (f"{name}: {type(b).__name__}" for name, b in query.blocks.items())
+            return f"Kron({', '.join(blocks)})"
         case Stack():
             return f"{len(query.queries)} queries"
         case Scaled():

@@ -2,13 +2,14 @@
 
 A score says how good each of several candidates is, from exact counts. `curator.select(score,
 price)` chooses a good one by the exponential mechanism and pays for it before it looks at the data.
-What a score needs is checked when it is bound to a curator's domain, so a mistake costs nothing.
+A score is checked when it is bound to a curator's domain, before it is paid for: a mistake costs
+nothing.
 
     score = MarginalError({("age", "sex"): model.project(("age", "sex")), ...})
     clique = curator.select(score, Pure(0.1))
 
-The curator hands exact counts to the scores of this module and to no others: a new score is added
-here, with its proof.
+The curator gives exact counts only to the scores of this module: a new score is added here, with
+its proof.
 """
 
 from __future__ import annotations
@@ -38,32 +39,37 @@ _MAX_WEIGHT = 2.0**20
 
 @dataclass(frozen=True)
 class Setting:
-    """What a score may know before anything is paid: all of it is public."""
+    """What a score may know before anything is paid; all of it is public."""
 
     domain: Domain
     neighbours: Neighbours
     n_records: int | None
-    """The number of records where it is public: None when neighbours differ in it."""
+    """The number of records if it is public; None when neighbours differ in it."""
 
 
 @dataclass(frozen=True)
 class BoundScore:
-    """A score that fits a setting: which counts it needs, and how it judges by them."""
+    """A score that fits a setting: which counts it needs, and how it rates candidates by them."""
 
     cliques: Sequence[Clique]
     sensitivity: float
-    """The most that a neighbouring table moves any candidate's score."""
+    """The most that the score of any candidate differs between neighbouring tables."""
     n_candidates: int
     evaluate: Callable[[Sequence[Factor]], Array]
     """The score of every candidate, from the exact counts of the cliques."""
 
 
 class Score(ABC, Generic[Candidate]):
-    """How good each candidate is; higher is better."""
+    """How good each candidate is; higher is better. See `juncture.privacy.score`.
+
+    >>> score: Score[Clique] = MarginalError({("age",): [5, 5], ("sex",): [4, 6]})
+    >>> score.candidate(1), score.describe()
+    (('sex',), 'one of 2 marginals, far from its answer')
+    """
 
     @abstractmethod
     def bind(self, setting: Setting) -> BoundScore:
-        """Check it against a setting. The docstring of every score proves its sensitivity."""
+        """Check the score in a setting. The docstring of every class proves its sensitivity."""
 
     @abstractmethod
     def candidate(self, index: int) -> Candidate:
@@ -71,14 +77,19 @@ class Score(ABC, Generic[Candidate]):
 
     @abstractmethod
     def describe(self) -> str:
-        """What is chosen, in words for the ledger."""
+        """What is chosen: a short text for the ledger."""
 
 
 class MarginalError(Score[Clique]):
     """How far the table of a clique is from a given answer, in L1.
 
     The score of clique r is weights[r] * (|counts - answers[r]|_1 - penalties[r]). Penalties and
-    weights do not depend on the data; without them they are 0 and 1.
+    weights must not depend on the data; by default they are 0 and 1.
+
+    >>> setting = Setting(Domain({"sex": 2}), Neighbours.ADD_OR_REMOVE, None)
+    >>> bound = MarginalError({("sex",): [5.0, 5.0]}).bind(setting)
+    >>> bound.sensitivity, bound.evaluate([Factor(setting.domain, [7.0, 4.0])])
+    (1.0, array([3.]))
 
     Sensitivity. One record more or less moves one cell of the counts by 1, a replaced record one
     cell down and one up: by the triangle inequality the distance moves by at most 1, or 2. So the
@@ -120,7 +131,7 @@ class MarginalError(Score[Clique]):
         return BoundScore(self._cliques, moves, len(self._cliques), evaluate)
 
     def candidate(self, index: int) -> Clique:
-        """The clique."""
+        """The clique with that index."""
         return self._cliques[index]
 
     def describe(self) -> str:
@@ -133,6 +144,11 @@ class QueryError(Score[int]):
 
     Each query is a table of numbers from 0 to 1 over its clique. Sensitivity: one record more, less
     or replaced moves a counting query by at most 1, and so its distance from a fixed answer.
+
+    >>> setting = Setting(Domain({"sex": 2}), Neighbours.ADD_OR_REMOVE, None)
+    >>> bound = QueryError([(("sex",), [1, 0]), (("sex",), [1, 1])], answers=[5, 10]).bind(setting)
+    >>> bound.evaluate([Factor(setting.domain, [7.0, 4.0])])
+    array([2., 1.])
     """
 
     def __init__(self, queries: Sequence[tuple[Clique, ArrayLike]], answers: ArrayLike) -> None:
@@ -171,9 +187,15 @@ class QueryError(Score[int]):
 class RowError(Score[tuple[int, int]]):
     """How far a row of one of several queries is from its given answer.
 
-    Candidates are pairs: the index of the query, and of its row. Every row must hold zeros and ones
-    alone. Sensitivity: one record more, less or replaced moves such a count by at most 1, and so
+    Candidates are pairs: the index of the query, and of its row. Every row must consist of zeros
+    and ones. Sensitivity: one record more, less or replaced moves such a count by at most 1, and so
     its distance from a fixed answer.
+
+    >>> from juncture.tables.queries.blocks import Prefix
+    >>> setting = Setting(Domain({"sex": 2}), Neighbours.ADD_OR_REMOVE, None)
+    >>> score = RowError([(("sex",), Prefix())], answers=[[5, 10]])
+    >>> score.bind(setting).evaluate([Factor(setting.domain, [7.0, 4.0])]), score.candidate(1)
+    (array([2., 1.]), (0, 1))
     """
 
     def __init__(
@@ -216,6 +238,11 @@ class DependenceScore(Score[tuple[str, Clique]]):
     Candidates are pairs: the attribute and the set. `Dependence.sensitivity` proves how far a
     replaced record moves each of the three scores. These scores have fractions: rounding them to
     the unit, and the rounding errors of their sums, are covered by a larger sensitivity.
+
+    >>> setting = Setting(Domain({"cough": 2, "flu": 2}), Neighbours.REPLACE, n_records=8)
+    >>> bound = DependenceScore([("flu", ("cough",))]).bind(setting)
+    >>> bound.cliques, round(bound.sensitivity, 3)
+    ([('cough', 'flu')], 3.0)
     """
 
     def __init__(
@@ -231,12 +258,12 @@ class DependenceScore(Score[tuple[str, Clique]]):
         if n_records is None:
             raise InvalidInput(
                 "`neighbours` must be those that replace one record: the score is relative to "
-                "their number. Create the ledger with Neighbours.REPLACE."
+                "the number of records. Create the ledger with Neighbours.REPLACE."
             )
         if by is Dependence.FIT and any(domain[child] != 2 for child, _ in self._candidates):
             raise InvalidInput(
-                "`by` must be another score for attributes of more than two values; got the fit "
-                "to a deciding set. Take distance or information."
+                "`by` must be distance or information for attributes of more than two values; got "
+                "fit."
             )
         cliques = [(*domain.project(parents), child) for child, parents in self._candidates]
         cells = max((domain.size_of(clique) for clique in cliques), default=1)
@@ -248,7 +275,7 @@ class DependenceScore(Score[tuple[str, Clique]]):
         return BoundScore(cliques, by.sensitivity(n_records) + rounding, len(cliques), evaluate)
 
     def candidate(self, index: int) -> tuple[str, Clique]:
-        """The attribute and the set."""
+        """The attribute and the set with that index."""
         return self._candidates[index]
 
     def describe(self) -> str:
@@ -257,11 +284,11 @@ class DependenceScore(Score[tuple[str, Clique]]):
 
 
 SCORES = (MarginalError, QueryError, RowError, DependenceScore)
-"""The scores that a curator trusts with exact counts: their proofs stand in this module."""
+"""The scores that a curator trusts with exact counts: this module proves their sensitivity."""
 
 
 def counting_operator(domain: Domain, clique: Clique, query: Query) -> Operator:
-    """A query of zeros and ones alone on a clique, or a clear error."""
+    """Bind a query to a clique; refuses one with entries other than zeros and ones."""
     blocks = query.blocks.values() if isinstance(query, Kron) else [query]
     if not all(isinstance(block, COUNTING) for block in blocks):
         raise InvalidInput(

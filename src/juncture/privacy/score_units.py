@@ -1,8 +1,8 @@
 """The arithmetic of scores: numbers for private choices that are exact in floating point.
 
-What scores are made of is rounded to multiples of a unit, and bounded, so that sums below the limit
+The inputs of scores are rounded to multiples of a unit, and bounded, so that sums below the limit
 of a score are exact in doubles; scores beyond it count as the limit. So a score moves between
-neighbouring tables by no more than its sensitivity, and no overflow tells of the data.
+neighbouring tables by no more than its sensitivity, and no overflow depends on the data.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _MAX_INPUT = 2.0**30
 
 
 def round_to_unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiples of the scores' unit."""
+    """Values rounded to multiples of the scores' unit."""
     return np.asarray(np.round(values * 2.0**PLACES) * 2.0**-PLACES)
 
 
 def validate(values: ArrayLike) -> NDArray[np.float64]:
-    """Numbers that a caller gives for scores: finite, bounded and rounded."""
+    """Round the numbers that a caller gives for scores; refuses those that are not bounded."""
     numbers = np.asarray(values, dtype=np.float64).reshape(-1)
     if not (np.abs(numbers) <= _MAX_INPUT).all():
         raise InvalidInput(
             f"`answers` and `penalties` must be finite numbers of at most {_MAX_INPUT:g}; got "
-            "others. Give counts."
+            "others."
         )
     return round_to_unit(numbers)
 
@@ -46,11 +46,11 @@ def total(values: NDArray[np.float64]) -> float:
 def draw(
     exponents: NDArray[np.float64], draws: int, randbelow: Callable[[int], int]
 ) -> NDArray[np.int64]:
-    """Places drawn with probabilities that go as the exponentials of their exponents.
+    """Draw indices with probabilities proportional to the exponentials of their exponents.
 
     The weights are whole numbers: the mantissa of the exponential, shifted by its exponent, so each
-    is correct to one unit in its last place whatever their spread; `below` gives a whole number
-    below a bound, and the draws are exact for these weights.
+    is correct to one unit in its last digit, however far apart they are. `randbelow` gives a whole
+    number below a bound, and the draws are exact for these weights.
     """
     # e^x = 2^(k + f) with a whole k and f in [0, 1): no weight overflows or vanishes.
     doublings = exponents / np.log(2.0)
