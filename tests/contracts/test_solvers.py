@@ -32,7 +32,7 @@ from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
-from juncture.tables.queries import blocks as block
+from juncture.tables.queries import blocks
 from juncture.tables.queries.products import Kron, Query, bind
 
 Array = NDArray[np.float64]
@@ -55,7 +55,7 @@ class Case:
 
 def plain(*cliques: str) -> tuple[tuple[tuple[str, ...], Query], ...]:
     """Cliques written as letters, each cell counted."""
-    return tuple((tuple(clique), block.Identity()) for clique in cliques)
+    return tuple((tuple(clique), blocks.Identity()) for clique in cliques)
 
 
 CASES = [
@@ -65,12 +65,12 @@ CASES = [
     Case("repeated and nested", plain("ab", "ba", "b", "d"), (3.0, 9.0, 2.0, 5.0)),
     Case(
         "prefixes",
-        ((("a", "c"), Kron({"a": block.Prefix(), "c": block.Prefix()})), *plain("bd")),
+        ((("a", "c"), Kron({"a": blocks.Prefix(), "c": blocks.Prefix()})), *plain("bd")),
         (4.0, 4.0),
     ),
     Case(
         "random queries",
-        ((("c", "a"), block.Matrix(np.random.default_rng(5).normal(size=(7, 9)))), *plain("ab")),
+        ((("c", "a"), blocks.Matrix(np.random.default_rng(5).normal(size=(7, 9)))), *plain("ab")),
         (2.0, 2.0),
     ),
 ]
@@ -431,7 +431,7 @@ def test_unequal_noise_is_worth_respecting() -> None:
         parts = [
             (tuple(clique), stddev) for clique, stddev in (("ab", 1.0), ("bc", 30.0), ("ab", 30.0))
         ]
-        truth = {c: matrix_of(c, block.Identity()) @ table for c, _ in parts}
+        truth = {c: matrix_of(c, blocks.Identity()) @ table for c, _ in parts}
         noisy = [(c, truth[c] + rng.normal(size=len(truth[c])) * s, s) for c, s in parts]
         for knows in errors:
             given = [Measurement(c, y, stddev=s if knows else 10.0) for c, y, s in noisy]
@@ -488,7 +488,7 @@ def test_the_constants_bound_the_curvature() -> None:
 def test_the_model_has_maximum_entropy() -> None:
     """Among all tables with the fitted marginals, none has more entropy (SLSQP on the table)."""
     model = estimate(DOMAIN, measured(CASES[1]), total=TOTAL, solver=EarlyStopping()).model
-    rows = np.vstack([matrix_of(c, block.Identity()) for c in model.cliques])
+    rows = np.vstack([matrix_of(c, blocks.Identity()) for c in model.cliques])
     goal = np.concatenate([model.project(c).values.reshape(-1) for c in model.cliques]) / TOTAL
     independent = np.linalg.svd(rows)[2][: np.linalg.matrix_rank(rows)]
     fixed = independent @ np.linalg.lstsq(rows, goal, rcond=None)[0]

@@ -16,7 +16,7 @@ from juncture.errors import ImpossibleModel
 from juncture.model.model import Model
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
-from juncture.tables.queries import blocks as block
+from juncture.tables.queries import blocks
 from juncture.tables.queries.products import Kron
 from strategies import examples
 
@@ -78,22 +78,22 @@ def test_many_marginals_are_those_asked_one_by_one(
         )
 
 
-def blocks(size: int, seed: int) -> st.SearchStrategy[block.Block]:
+def draw_blocks(size: int, seed: int) -> st.SearchStrategy[blocks.Block]:
     """Every kind of block that fits an attribute of this size; random matrices go below zero."""
     rng = np.random.default_rng(seed)
     code = st.integers(0, size - 1)
     return st.one_of(
-        st.just(block.Identity()),
-        st.just(block.Total()),
-        code.map(block.Point),
-        st.sets(code, min_size=1).map(block.Subset),
-        st.tuples(code, code).map(lambda ends: block.Range(min(ends), max(ends))),
-        st.just(block.Prefix()),
-        st.just(block.AllRanges()),
-        st.just(block.Buckets(tuple(int(b) for b in np.arange(size) // 2))),
-        st.just(block.WeightedSum()),
-        st.just(block.Moments(2)),
-        st.integers(1, 5).map(lambda rows: block.Matrix(rng.normal(size=(rows, size)))),
+        st.just(blocks.Identity()),
+        st.just(blocks.Total()),
+        code.map(blocks.Point),
+        st.sets(code, min_size=1).map(blocks.Subset),
+        st.tuples(code, code).map(lambda ends: blocks.Range(min(ends), max(ends))),
+        st.just(blocks.Prefix()),
+        st.just(blocks.AllRanges()),
+        st.just(blocks.Buckets(tuple(int(b) for b in np.arange(size) // 2))),
+        st.just(blocks.WeightedSum()),
+        st.just(blocks.Moments(2)),
+        st.integers(1, 5).map(lambda rows: blocks.Matrix(rng.normal(size=(rows, size)))),
     )
 
 
@@ -104,7 +104,7 @@ def test_any_factored_query(drawn: strategies.Model, data: st.DataObject) -> Non
     names, sizes = names_of(drawn), dict(drawn.sizes)
     asked = data.draw(strategies.clique(names))
     seed = data.draw(strategies.seeds())
-    chosen = {name: data.draw(blocks(sizes[name], seed)) for name in asked}
+    chosen = {name: data.draw(draw_blocks(sizes[name], seed)) for name in asked}
     found = made(drawn).answer(Kron(chosen))
     expected = marginal(dense(drawn), names, asked)
     for axis, (name, each) in enumerate(chosen.items()):

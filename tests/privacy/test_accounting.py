@@ -27,21 +27,21 @@ from juncture.privacy.accounting import (
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import ZCDP, Pure
 from juncture.tables.domain import Domain
-from juncture.tables.queries import blocks as block
+from juncture.tables.queries import blocks
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
 
 DOMAIN = Domain({"a": 3, "b": 4})
 QUERIES: list[Query] = [
-    Kron({"a": block.Identity(), "b": block.Identity()}),
-    Kron({"a": block.Identity()}),
-    Kron({"a": block.Prefix(), "b": block.Prefix()}),
-    Kron({"a": block.Point(1)}),
-    Kron({"a": block.WeightedSum((1.0, -2.0, 4.0))}),
-    Kron({"b": block.Moments(2)}),
-    Stack([Kron({"a": block.Identity()}), Kron({"b": block.AllRanges()})]),
-    Scaled(-3.0, Kron({"a": block.Total(), "b": block.Range(1, 2)})),
-    block.Matrix(np.random.default_rng(0).normal(size=(5, 12))),
-    block.Matrix(np.abs(np.random.default_rng(0).normal(size=(5, 12)))),
+    Kron({"a": blocks.Identity(), "b": blocks.Identity()}),
+    Kron({"a": blocks.Identity()}),
+    Kron({"a": blocks.Prefix(), "b": blocks.Prefix()}),
+    Kron({"a": blocks.Point(1)}),
+    Kron({"a": blocks.WeightedSum((1.0, -2.0, 4.0))}),
+    Kron({"b": blocks.Moments(2)}),
+    Stack([Kron({"a": blocks.Identity()}), Kron({"b": blocks.AllRanges()})]),
+    Scaled(-3.0, Kron({"a": blocks.Total(), "b": blocks.Range(1, 2)})),
+    blocks.Matrix(np.random.default_rng(0).normal(size=(5, 12))),
+    blocks.Matrix(np.abs(np.random.default_rng(0).normal(size=(5, 12)))),
 ]
 
 

@@ -35,7 +35,7 @@ from juncture.tables.columns import Integer
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.noise import Noise
-from juncture.tables.queries import blocks as block
+from juncture.tables.queries import blocks
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
 from juncture.tables.schema import Schema
 
@@ -83,7 +83,7 @@ def test_noise_follows_the_neighbours(tmp_path: Path, neighbours: Neighbours) ->
     assert float(laplace.stddev) == pytest.approx(factor * 100 * math.sqrt(2), rel=1e-4)
     base = 1 / math.sqrt(2 * 0.0001)
     assert float(gaussian.stddev) == pytest.approx(math.sqrt(factor) * base, rel=1e-9)
-    single = curator.measure(("a",), Pure(0.01), block.Point(1))
+    single = curator.measure(("a",), Pure(0.01), blocks.Point(1))
     assert float(single.stddev) == pytest.approx(100 * math.sqrt(2), rel=1e-4)
 
 
@@ -95,14 +95,17 @@ def test_the_number_of_records_is_public_only_where_it_is(tmp_path: Path) -> Non
 
 
 QUERIES: list[Query] = [
-    block.Identity(),
-    Kron({"a": block.Prefix(), "b": block.Total()}),
-    Kron({"a": block.WeightedSum((0.1, 0.25, 1 / 3))}),
+    blocks.Identity(),
+    Kron({"a": blocks.Prefix(), "b": blocks.Total()}),
+    Kron({"a": blocks.WeightedSum((0.1, 0.25, 1 / 3))}),
     Kron(
-        {"a": block.Matrix(np.array([[0.3, 0.7, 0.1]])), "b": block.WeightedSum((math.pi, -math.e))}
+        {
+            "a": blocks.Matrix(np.array([[0.3, 0.7, 0.1]])),
+            "b": blocks.WeightedSum((math.pi, -math.e)),
+        }
     ),
-    Stack([Kron({"a": block.Identity()}), Kron({"b": block.WeightedSum((0.5, 0.1))})]),
-    block.Matrix(np.random.default_rng(3).normal(size=(4, 6))),
+    Stack([Kron({"a": blocks.Identity()}), Kron({"b": blocks.WeightedSum((0.5, 0.1))})]),
+    blocks.Matrix(np.random.default_rng(3).normal(size=(4, 6))),
 ]
 
 
@@ -163,9 +166,9 @@ def test_bad_requests_are_refused_before_they_cost(ledger: Ledger) -> None:
     with pytest.raises(InvalidInput, match="must be one of the domain's 2 attributes"):
         curator.measure(("nobody",), Pure(1.0))
     with pytest.raises(InvalidInput, match="whole number for a query that is measured"):
-        curator.measure(("a",), Pure(1.0), Scaled(0.3, block.Identity()))
+        curator.measure(("a",), Pure(1.0), Scaled(0.3, blocks.Identity()))
     with pytest.raises(InvalidInput, match="vanishes when"):
-        curator.measure(("b",), Pure(1.0), block.WeightedSum((1e-12, 2e-12)))
+        curator.measure(("b",), Pure(1.0), blocks.WeightedSum((1e-12, 2e-12)))
     with pytest.raises(InvalidInput, match="finite numbers for"):
         curator.select(MarginalError({("a",): [1.0, 2.0]}), Pure(1.0))
     with pytest.raises(InvalidInput, match="from 0 to 1"):
@@ -182,7 +185,7 @@ def test_no_error_depends_on_the_data(ledger: Ledger) -> None:
     source = table()
     curator = Curator(source, ledger)
     for weight in (2.0**40, 2.0**47, 2.0**51):
-        found = curator.measure(("a",), Pure(1.0), Scaled(weight, block.Subset([0])))
+        found = curator.measure(("a",), Pure(1.0), Scaled(weight, blocks.Subset([0])))
         assert np.isfinite(found.values).all()
 
 
@@ -202,7 +205,7 @@ def test_scores_cannot_overflow(ledger: Ledger) -> None:
 def test_fractions_on_many_attributes_are_refused() -> None:
     """There are not bits enough for each."""
     domain = Domain({f"x{i}": 1 for i in range(25)})
-    query = Kron({name: block.Matrix(np.array([[0.3]])) for name in domain})
+    query = Kron({name: blocks.Matrix(np.array([[0.3]])) for name in domain})
     with pytest.raises(InvalidInput, match="fractions on at most 8 attributes"):
         round_to_lattice(query, domain)
 
@@ -231,7 +234,7 @@ def test_prices_of_other_types(ledger: Ledger) -> None:
     with pytest.raises(InvalidInput, match="a sequence of attribute names"):
         curator.measure("ab", Pure(1.0))
     with pytest.raises(InvalidInput, match="must buy noise of a scale below"):
-        curator.measure(("a",), Pure(1e-9), block.WeightedSum((0.1, 1e6, 2.0)))
+        curator.measure(("a",), Pure(1e-9), blocks.WeightedSum((0.1, 1e6, 2.0)))
 
 
 def test_factors_are_given_in_any_order(ledger: Ledger) -> None:

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import matrices
 from juncture.errors import InvalidInput
-from juncture.tables.queries import blocks as block
+from juncture.tables.queries import blocks
 from juncture.tables.queries.blocks import Block
 
 SIZE = 6
@@ -19,24 +19,24 @@ VALUES = [2.0, -1.0, 0.5, 3.0, 3.0, 1.0]
 RANDOM = np.random.default_rng(0).normal(size=(4, SIZE))
 
 CASES: list[tuple[Block, Any]] = [
-    (block.Identity(), np.eye(SIZE)),
-    (block.Total(), np.ones((1, SIZE))),
-    (block.Point(2), matrices.chosen(SIZE, {2})),
-    (block.Subset([4, 1, 1]), matrices.chosen(SIZE, {1, 4})),
-    (block.Subset(range(SIZE)), np.ones((1, SIZE))),
-    (block.Range(1, 3), matrices.chosen(SIZE, {1, 2, 3})),
-    (block.Prefix(), matrices.prefix(SIZE)),
-    (block.AllRanges(), matrices.ranges(SIZE)),
-    (block.Buckets([0, 2, 2, 1, 0, 0]), matrices.buckets([0, 2, 2, 1, 0, 0])),
-    (block.WeightedSum(), np.arange(6.0)[None]),
-    (block.WeightedSum(tuple(VALUES)), np.array([VALUES])),
-    (block.Moments(3, tuple(VALUES)), matrices.powers(VALUES, 3)),
-    (block.Moments(2), matrices.powers([0, 1, 2, 3, 4, 5], 2)),
-    (block.Matrix(RANDOM), RANDOM),
-    (block.Matrix(RANDOM.tolist()), RANDOM),
-    (block.Matrix(sparse.csr_array(RANDOM)), RANDOM),
-    (block.Matrix(aslinearoperator(RANDOM)), RANDOM),
-    (block.Matrix(matrices.prefix(SIZE)[2:]), matrices.prefix(SIZE)[2:]),
+    (blocks.Identity(), np.eye(SIZE)),
+    (blocks.Total(), np.ones((1, SIZE))),
+    (blocks.Point(2), matrices.chosen(SIZE, {2})),
+    (blocks.Subset([4, 1, 1]), matrices.chosen(SIZE, {1, 4})),
+    (blocks.Subset(range(SIZE)), np.ones((1, SIZE))),
+    (blocks.Range(1, 3), matrices.chosen(SIZE, {1, 2, 3})),
+    (blocks.Prefix(), matrices.prefix(SIZE)),
+    (blocks.AllRanges(), matrices.ranges(SIZE)),
+    (blocks.Buckets([0, 2, 2, 1, 0, 0]), matrices.buckets([0, 2, 2, 1, 0, 0])),
+    (blocks.WeightedSum(), np.arange(6.0)[None]),
+    (blocks.WeightedSum(tuple(VALUES)), np.array([VALUES])),
+    (blocks.Moments(3, tuple(VALUES)), matrices.powers(VALUES, 3)),
+    (blocks.Moments(2), matrices.powers([0, 1, 2, 3, 4, 5], 2)),
+    (blocks.Matrix(RANDOM), RANDOM),
+    (blocks.Matrix(RANDOM.tolist()), RANDOM),
+    (blocks.Matrix(sparse.csr_array(RANDOM)), RANDOM),
+    (blocks.Matrix(aslinearoperator(RANDOM)), RANDOM),
+    (blocks.Matrix(matrices.prefix(SIZE)[2:]), matrices.prefix(SIZE)[2:]),
 ]
 every_case = pytest.mark.parametrize(("given", "matrix"), CASES, ids=str)
 
@@ -90,17 +90,17 @@ def test_weights_for_the_total(given: Block, matrix: Any) -> None:
 def test_prefix_eigenvalue_in_closed_form(size: int) -> None:
     """The closed form of the prefix block holds for other sizes too."""
     expected = matrices.largest_eigenvalue(matrices.prefix(size))
-    assert block.Prefix().largest_eigenvalue(size) == pytest.approx(expected)
+    assert blocks.Prefix().largest_eigenvalue(size) == pytest.approx(expected)
 
 
 def test_large_blocks_without_a_dense_matrix() -> None:
     """Above the size for dense treatment, iterative results agree with the matrix."""
     matrix = np.random.default_rng(3).normal(size=(40, 700))
     matrix[:, :] += np.eye(40, 700)
-    given = block.Matrix(sparse.csr_array(matrix))
+    given = blocks.Matrix(sparse.csr_array(matrix))
     assert given.largest_eigenvalue(700) == pytest.approx(matrices.largest_eigenvalue(matrix))
     assert given.total_weights(700) is None
-    whole = block.Matrix(sparse.vstack([sparse.csr_array(matrix), np.ones((2, 700))]).tocsr())
+    whole = blocks.Matrix(sparse.vstack([sparse.csr_array(matrix), np.ones((2, 700))]).tocsr())
     expected, found = (
         matrices.total_weights(np.vstack([matrix, np.ones((2, 700))])),
         whole.total_weights(700),
@@ -113,14 +113,14 @@ def test_large_blocks_without_a_dense_matrix() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (block.Point(6), "`codes` must be one or more of 0 to 5; got \\[6\\]"),
-        (block.Point(-1), "`codes` must be one or more of 0 to 5"),
-        (block.Subset([]), "`codes` must be one or more of 0 to 5; got \\[\\]"),
-        (block.Range(3, 2), "`codes` must be one or more of"),
-        (block.WeightedSum((1.0, 2.0)), "`values` must be 6 finite numbers"),
-        (block.Moments(2, (1.0,) * 5 + (np.nan,)), "`values` must be 6 finite numbers"),
-        (block.Buckets([0, 1]), "one bucket for each of the 6 values; got 2"),
-        (block.Matrix(np.ones((2, 5))), "one column for each of the 6 values; got 5"),
+        (blocks.Point(6), "`codes` must be one or more of 0 to 5; got \\[6\\]"),
+        (blocks.Point(-1), "`codes` must be one or more of 0 to 5"),
+        (blocks.Subset([]), "`codes` must be one or more of 0 to 5; got \\[\\]"),
+        (blocks.Range(3, 2), "`codes` must be one or more of"),
+        (blocks.WeightedSum((1.0, 2.0)), "`values` must be 6 finite numbers"),
+        (blocks.Moments(2, (1.0,) * 5 + (np.nan,)), "`values` must be 6 finite numbers"),
+        (blocks.Buckets([0, 1]), "one bucket for each of the 6 values; got 2"),
+        (blocks.Matrix(np.ones((2, 5))), "one column for each of the 6 values; got 5"),
     ],
     ids=str,
 )
@@ -133,6 +133,6 @@ def test_blocks_that_do_not_fit_are_refused(given: Block, message: str) -> None:
 def test_nonsense_is_refused() -> None:
     """Buckets with gaps and matrices that are none are refused at once."""
     with pytest.raises(InvalidInput, match="without a gap; got \\[0, 2\\]"):
-        block.Buckets([0, 2, 2])
+        blocks.Buckets([0, 2, 2])
     with pytest.raises(InvalidInput, match="`entries` must be a matrix"):
-        block.Matrix([1.0, 2.0])
+        blocks.Matrix([1.0, 2.0])

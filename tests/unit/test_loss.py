@@ -13,7 +13,7 @@ from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout
 from juncture.tables.measurement import Measurement
-from juncture.tables.queries import blocks as block
+from juncture.tables.queries import blocks
 from juncture.tables.queries.products import Kron, Stack
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2})
@@ -24,21 +24,21 @@ MEASUREMENTS = [
     Measurement(("a", "b"), RNG.normal(5, 3, 12), stddev=2.0),
     Measurement(("b", "a"), RNG.normal(5, 3, 12), stddev=RNG.random(12) + 0.5),
     Measurement(("c",), RNG.normal(5, 3, 2), stddev=0.7, noise="laplace"),
-    Measurement(("b", "c"), RNG.normal(9, 3, 4), stddev=3.0, query=Kron({"b": block.Prefix()})),
+    Measurement(("b", "c"), RNG.normal(9, 3, 4), stddev=3.0, query=Kron({"b": blocks.Prefix()})),
     Measurement(
         ("c", "b"),
         RNG.normal(9, 3, 10),
         stddev=1.5,
-        query=Stack([block.Identity(), Kron({"c": block.Identity()})]),
+        query=Stack([blocks.Identity(), Kron({"c": blocks.Identity()})]),
         noise="laplace",
     ),
     # Single queries: two on one clique in two orders, one that overlaps them, one of each noise.
-    Measurement(("b", "a"), [4.0], stddev=0.5, query=Kron({"a": block.Range(1, 2)})),
-    Measurement(("a", "b"), [7.0], stddev=2.5, query=Kron({"b": block.Range(0, 2)})),
-    Measurement(("c", "b"), [3.0], stddev=1.2, query=block.Total(), noise="laplace"),
+    Measurement(("b", "a"), [4.0], stddev=0.5, query=Kron({"a": blocks.Range(1, 2)})),
+    Measurement(("a", "b"), [7.0], stddev=2.5, query=Kron({"b": blocks.Range(0, 2)})),
+    Measurement(("c", "b"), [3.0], stddev=1.2, query=blocks.Total(), noise="laplace"),
     Measurement(
         ("b", "c"), [1.0], stddev=0.8, noise="laplace",
-        query=Kron({"b": block.Point(2), "c": block.WeightedSum((0.5, -2.0))}),
+        query=Kron({"b": blocks.Point(2), "c": blocks.WeightedSum((0.5, -2.0))}),
     ),
 ]  # fmt: skip
 

@@ -11,7 +11,7 @@ from juncture.errors import InvalidInput, UnknownAttribute
 from juncture.tables.domain import Domain
 from juncture.tables.measurement import Measurement
 from juncture.tables.noise import Noise
-from juncture.tables.queries import blocks as block
+from juncture.tables.queries import blocks
 from juncture.tables.queries.products import Kron
 
 DOMAIN = Domain({"a": 2, "b": 3})
@@ -29,7 +29,7 @@ def test_a_table_of_values_is_flattened() -> None:
 
 def test_a_query_decides_the_number_of_values() -> None:
     """A query with one answer takes one value."""
-    total = Measurement(("a",), [7.0], stddev=1.0, query=block.Total(), noise="laplace")
+    total = Measurement(("a",), [7.0], stddev=1.0, query=blocks.Total(), noise="laplace")
     assert total.operator(DOMAIN).n_rows == 1
     assert total.noise is Noise.LAPLACE
 
@@ -67,4 +67,4 @@ def test_what_does_not_fit_the_domain_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"`values` must have 6 entries,.* got 2"):
         Measurement(("a", "b"), [1.0, 2.0], stddev=1.0).operator(DOMAIN)
     with pytest.raises(InvalidInput, match="over attributes of the clique"):
-        Measurement(("a",), [1.0], stddev=1.0, query=Kron({"b": block.Total()})).operator(DOMAIN)
+        Measurement(("a",), [1.0], stddev=1.0, query=Kron({"b": blocks.Total()})).operator(DOMAIN)

@@ -105,7 +105,7 @@ def test_a_mean_given_another_attribute() -> None:
     np.testing.assert_allclose(model.conditional_mean("a", ("c",), values), expected)
     book = Codebook({"a": Coding.of_bins([5, 15, 25, 75])})
     np.testing.assert_allclose(model.with_codebook(book).conditional_mean("a", ("c",)), expected)
-    with pytest.raises(InvalidInput, match="must not hold the attribute itself"):
+    with pytest.raises(InvalidInput, match="must not have the averaged attribute"):
         model.conditional_mean("a", ("a",))
     words = model.with_codebook(Codebook({"a": Coding(("x", "y", "z"))}))
     with pytest.raises(InvalidInput, match="must have numbers for values"):

@@ -12,7 +12,7 @@ import pytest
 import matrices
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Domain
-from juncture.tables.queries import blocks as block
+from juncture.tables.queries import blocks
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2})
@@ -28,27 +28,27 @@ def kron(*parts: Any) -> Any:
 PREFIX_TOTAL = kron(matrices.prefix(3), np.ones((1, 4)), np.eye(2))
 MIXED = kron(np.eye(3), matrices.powers([0, 1, 2, 3], 2), matrices.chosen(2, {1}))
 CASES: list[tuple[Query, Any]] = [
-    (block.Identity(), np.eye(CELLS)),
-    (block.Matrix(RANDOM), RANDOM),
+    (blocks.Identity(), np.eye(CELLS)),
+    (blocks.Matrix(RANDOM), RANDOM),
     (Kron({}), np.ones((1, CELLS))),
-    (Kron({"c": block.Identity(), "a": block.Prefix()}), PREFIX_TOTAL),
+    (Kron({"c": blocks.Identity(), "a": blocks.Prefix()}), PREFIX_TOTAL),
     (
-        Kron({"a": block.Identity(), "b": block.Moments(2), "c": block.Point(1)}),
+        Kron({"a": blocks.Identity(), "b": blocks.Moments(2), "c": blocks.Point(1)}),
         MIXED,
     ),
-    (Scaled(-0.5, Kron({"a": block.Identity()})), -0.5 * kron(np.eye(3), np.ones((1, 8)))),
-    (Scaled(2.0, block.Identity()), 2.0 * np.eye(CELLS)),
+    (Scaled(-0.5, Kron({"a": blocks.Identity()})), -0.5 * kron(np.eye(3), np.ones((1, 8)))),
+    (Scaled(2.0, blocks.Identity()), 2.0 * np.eye(CELLS)),
     (
-        Stack([Kron({"a": block.Prefix(), "c": block.Identity()}), block.Matrix(RANDOM)]),
+        Stack([Kron({"a": blocks.Prefix(), "c": blocks.Identity()}), blocks.Matrix(RANDOM)]),
         np.vstack([PREFIX_TOTAL, RANDOM]),
     ),
     (
-        Stack([Scaled(3.0, Kron({"a": block.Identity()})), Kron({"b": block.Identity()})]),
+        Stack([Scaled(3.0, Kron({"a": blocks.Identity()})), Kron({"b": blocks.Identity()})]),
         np.vstack(
             [3 * kron(np.eye(3), np.ones((1, 8))), kron(np.ones((1, 3)), np.eye(4), [[1.0, 1.0]])]
         ),
     ),
-    (Stack([block.Matrix(RANDOM)]), RANDOM),
+    (Stack([blocks.Matrix(RANDOM)]), RANDOM),
 ]
 every_case = pytest.mark.parametrize(("query", "matrix"), CASES, ids=range(len(CASES)))
 
@@ -95,7 +95,7 @@ def test_products_form_no_matrix() -> None:
     domain = Domain({"a": 100, "b": 100, "c": 100})
     table = np.ones(domain.shape)
     tracemalloc.start()
-    operator = bind(Kron({name: block.Prefix() for name in domain}), domain)
+    operator = bind(Kron({name: blocks.Prefix() for name in domain}), domain)
     answers = operator.apply(table)
     operator.adjoint(answers)
     numbers = operator.l1_sensitivity, operator.l2_sensitivity, operator.largest_eigenvalue
@@ -109,10 +109,10 @@ def test_products_form_no_matrix() -> None:
 def test_queries_that_do_not_fit_are_refused() -> None:
     """Unknown attributes, empty stacks and weights of nothing are refused."""
     with pytest.raises(InvalidInput, match="over attributes of the clique .* got \\['z'\\]"):
-        bind(Kron({"z": block.Prefix()}), DOMAIN)
+        bind(Kron({"z": blocks.Prefix()}), DOMAIN)
     with pytest.raises(InvalidInput, match="`queries` must not be empty"):
         bind(Stack([]), DOMAIN)
     with pytest.raises(InvalidInput, match="`weight` must be finite and not zero; got 0"):
-        Scaled(0.0, block.Identity())
+        Scaled(0.0, blocks.Identity())
     with pytest.raises(InvalidInput, match="one column for each of the 24 values; got 23"):
-        bind(block.Matrix(np.ones((1, 23))), DOMAIN)
+        bind(blocks.Matrix(np.ones((1, 23))), DOMAIN)

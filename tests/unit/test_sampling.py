@@ -161,7 +161,7 @@ def test_seeds_and_generators(model: Model) -> None:
 def test_bad_requests_are_refused(model: Model) -> None:
     """Counts that are none, columns that do not fit."""
     for n in (-1, 2.5, True, "many"):
-        with pytest.raises(InvalidInput, match="`n` must be a number of records"):
+        with pytest.raises(InvalidInput, match="`n` must be a whole number of records"):
             model.sample(n)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="`n` must be the length of the given columns"):
         model.sample(5, given={"a": [1, 2]})

@@ -10,19 +10,19 @@ from juncture.errors import InvalidInput
 from juncture.fit.total import estimate_total, estimate_total_from
 from juncture.tables.domain import Domain
 from juncture.tables.measurement import Measurement
-from juncture.tables.queries import blocks as block
+from juncture.tables.queries import blocks
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack
 
 DOMAIN = Domain({"a": 3, "b": 4})
 TRUTH = np.arange(1.0, 13.0).reshape(3, 4)
 PREFIX = np.kron(matrices.prefix(3), matrices.prefix(4))
 CASES: list[tuple[Query, object]] = [
-    (block.Identity(), np.eye(12)),
-    (Kron({"a": block.Prefix(), "b": block.Prefix()}), PREFIX),
-    (Kron({"a": block.AllRanges()}), np.kron(matrices.ranges(3), np.ones((1, 4)))),
+    (blocks.Identity(), np.eye(12)),
+    (Kron({"a": blocks.Prefix(), "b": blocks.Prefix()}), PREFIX),
+    (Kron({"a": blocks.AllRanges()}), np.kron(matrices.ranges(3), np.ones((1, 4)))),
     (Scaled(0.5, Kron({})), np.full((1, 12), 0.5)),
     (
-        Stack([Kron({"a": block.Identity()}), Kron({"b": block.Identity()})]),
+        Stack([Kron({"a": blocks.Identity()}), Kron({"b": blocks.Identity()})]),
         np.vstack([np.kron(np.eye(3), np.ones((1, 4))), np.kron(np.ones((1, 3)), np.eye(4))]),
     ),
 ]
@@ -54,7 +54,7 @@ def test_unbiased_with_the_stated_variance() -> None:
     for _ in range(4000):
         cells = Measurement(("a", "b"), TRUTH + rng.normal(0, 2, (3, 4)), stddev=2.0)
         sums = np.cumsum(TRUTH.sum(axis=0)) + rng.laplace(0, 3, 4)
-        prefix = Measurement(("b",), sums, stddev=3 * 2**0.5, query=block.Prefix())
+        prefix = Measurement(("b",), sums, stddev=3 * 2**0.5, query=blocks.Prefix())
         estimate = estimate_total(DOMAIN, [cells, prefix])
         totals.append(estimate.total)
     assert np.mean(totals) == pytest.approx(78.0, abs=6 * np.sqrt(estimate.variance / 4000))
@@ -63,7 +63,7 @@ def test_unbiased_with_the_stated_variance() -> None:
 
 def test_measurements_that_do_not_know_it_are_left_out() -> None:
     """A range that covers only some values says nothing about the total."""
-    part = Measurement(("b",), [5.0], stddev=1.0, query=block.Range(0, 2))
+    part = Measurement(("b",), [5.0], stddev=1.0, query=blocks.Range(0, 2))
     whole = Measurement(("a",), [1.0, 2.0, 3.0], stddev=1.0)
     assert estimate_total_from(DOMAIN, part) is None
     assert estimate_total(DOMAIN, [part, whole]).total == pytest.approx(6.0)

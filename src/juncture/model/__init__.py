@@ -1,1 +1,1 @@
-"""A fitted distribution, and every question to it."""
+"""A fitted distribution, and everything that can be asked of it."""

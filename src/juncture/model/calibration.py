@@ -1,7 +1,7 @@
 """A model as a tree of probability tables, one for each maximal clique.
 
 The distribution is the marginal of any one node, times what every other node adds given its
-separator from it. All entries are probabilities, so sums over parts of the tree need no
+separator from it. All entries are probabilities, so sums over branches of the tree need no
 normalising and no logarithms, however far the potentials were spread.
 """
 
@@ -20,7 +20,7 @@ from juncture.tables.layout import Layout, Vector
 
 
 class Branch(NamedTuple):
-    """A part of one tree of the forest: the index of its top node, and all of its nodes."""
+    """A connected piece of one tree of the forest: the index of its top node, and all its nodes."""
 
     top: int
     nodes: tuple[int, ...]
@@ -115,8 +115,8 @@ class Calibration:
             asked a, d    home ab and cd; paths meet at cd     branch ab, bc, cd, top cd
             asked a, c    home ab and cd; paths meet at cd     branch ab, bc, top bc
 
-        In the second, the top is asked only for c, which its one child below has too: the child's
-        own marginal says the same of c, so the top is left out, and so on downwards.
+        In the second case the top is asked only for c, which its one child below has too: the
+        child's own marginal says the same about c, so the top is left out, and so on downwards.
         """
         homes: dict[int, dict[int, None]] = {}
         names = set(attributes)
@@ -178,7 +178,7 @@ def conditional(table: Vector, axes: Clique, given: Clique) -> Vector:
 def _with_maximal_cliques(
     plan: Plan, potentials: Vector, marginals: Vector, total: float, factory: OracleFactory
 ) -> tuple[Plan, Vector]:
-    """A plan that measures every maximal clique, with the marginals of all of them.
+    """A plan that measures every maximal clique, and the marginals of all of them.
 
     Measuring them adds no edge to the graph, so the new plan has the same maximal cliques.
     """
@@ -192,9 +192,9 @@ def _with_maximal_cliques(
 def _grow(
     plan: Plan, potentials: Vector, cliques: Iterable[Clique], total: float, factory: OracleFactory
 ) -> tuple[Plan, Vector, Vector]:
-    """Plan, potentials and marginals with more cliques measured.
+    """The plan, potentials and marginals with more cliques measured.
 
-    The tables of maximal cliques are stored in full, so the plan must fit into memory whatever the
+    The tables of maximal cliques are stored in full, so the plan must fit into memory with any
     oracle: `Plan.build` checks that.
     """
     grown = Plan.build(plan.domain, [*plan.cliques, *cliques])

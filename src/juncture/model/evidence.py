@@ -14,7 +14,7 @@ from juncture.tables.layout import Layout, Vector
 Evidence = Mapping[str, object]
 
 
-def allowed_codes(codebook: Codebook, evidence: Evidence) -> dict[str, list[int]]:
+def find_allowed_codes(codebook: Codebook, evidence: Evidence) -> dict[str, list[int]]:
     """The codes that evidence leaves possible for each of its attributes."""
     allowed: dict[str, list[int]] = {}
     for name in codebook.domain.project(evidence):
@@ -30,8 +30,9 @@ def allowed_codes(codebook: Codebook, evidence: Evidence) -> dict[str, list[int]
 def apply_evidence(plan: Plan, potentials: Vector, codes: Mapping[str, Iterable[int]]) -> Vector:
     """The potentials of the records whose attributes have these codes.
 
-    The smallest clique that mentions an attribute takes its evidence in, so the plan must have one
-    for each. Cliques that `potentials` does not have yet come last in the plan and begin at zero.
+    The evidence on an attribute goes into the smallest clique that has it, so the plan must have
+    one for each. Cliques that `potentials` does not have yet come last in the plan and begin at
+    zero.
     """
     layout = Layout(plan.domain, plan.cliques)
     moved = np.concatenate([potentials, np.zeros(layout.size - len(potentials))])

@@ -49,8 +49,7 @@ def check_columns(
     for name in needed:
         if name not in records:
             raise InvalidInput(
-                f"`records` must have a column for every attribute; got none for {name!r}. "
-                "Give a mapping from attributes to codes."
+                f"`records` must have a column for every attribute; got none for {name!r}."
             )
         column = np.atleast_1d(np.asarray(records[name]))
         if column.ndim != 1 or not np.issubdtype(column.dtype, np.integer):
@@ -66,7 +65,5 @@ def check_columns(
         columns[name] = column.astype(np.int64)
     if len({len(column) for column in columns.values()}) > 1:
         lengths = {name: len(column) for name, column in columns.items()}
-        raise InvalidInput(
-            f"`records` must have columns of one length; got {lengths}. Give every record a code."
-        )
+        raise InvalidInput(f"`records` must have columns of one length; got {lengths}.")
     return columns

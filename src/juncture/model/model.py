@@ -1,4 +1,4 @@
-"""A fitted distribution: potentials on cliques, with the marginals that are theirs."""
+"""A fitted distribution: potentials on cliques, with their marginals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
 from juncture.model import information
 from juncture.model.calibration import Calibration
-from juncture.model.evidence import Evidence, allowed_codes, apply_evidence
+from juncture.model.evidence import Evidence, apply_evidence, find_allowed_codes
 from juncture.model.pair_query import PairQuery
 from juncture.model.sampling import Sampler, check_count, draw_key
 from juncture.model.tree_query import Table, TreeQuery
@@ -40,16 +40,34 @@ if TYPE_CHECKING:
 class Model:
     """A distribution over the whole table, with the number of records that it stands for.
 
-    Counts come out in records: `model.project(("age", "sex"))` adds up to `model.total`.
+    `estimate` fits one; `Release.model` has one. Answers are numbers of records:
+    `model.project(("age", "sex"))` adds up to `model.total`.
+
+    >>> domain = Domain({"age": 2, "sex": 2})
+    >>> weights = Factor(domain, np.log([[30.0, 10.0], [20.0, 40.0]]))
+    >>> model = Model.of_potentials(domain, [weights], total=100)
+    >>> model.project(("sex",)).values.round(6)
+    array([50., 50.])
+    >>> print(model.sql("SELECT age, COUNT(*) AS n FROM people WHERE sex = 0 GROUP BY age"))
+    age   n
+      0  30
+      1  20
+    >>> model.synthesize(10, rng=0)
+    Records(10 records of age, sex; codes)
     """
 
     plan: Plan
+    """The junction tree of the cliques that have potentials."""
     potentials: Vector
+    """A record's log-probability is the sum of its potentials, less `log_partition`."""
     marginals: Vector
+    """The expected counts on the same cliques, in the order of `layout`."""
     log_partition: float
+    """The logarithm of the sum of exp(potentials) over all possible records."""
     total: float
+    """The number of records."""
     codebook: Codebook = field(default_factory=Codebook)
-    """What the codes stand for; themselves, where nothing else is known."""
+    """What the codes stand for; the codes themselves, where nothing else is known."""
     oracle: OracleFactory = field(default=Propagation, repr=False)
     """What computes marginals, for this model and for all that are made from it."""
 
@@ -65,7 +83,7 @@ class Model:
         *,
         oracle: OracleFactory = Propagation,
     ) -> Model:
-        """The model with given potentials: a record's log-probability, up to a constant."""
+        """The model with given potentials, whose sums are log-probabilities up to a constant."""
         factors = list(potentials)
         plan = build_plan(oracle, domain, [tuple(factor.domain) for factor in factors])
         engine = make_oracle(oracle, plan)
@@ -90,7 +108,7 @@ class Model:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """The model as a tree of probability tables, made when first needed."""
+        """The model as a tree of probability tables, which is made when first needed."""
         return Calibration(self.plan, self.potentials, self.marginals, self.total, self.oracle)
 
     def __repr__(self) -> str:
@@ -105,15 +123,15 @@ class Model:
         return model_html(title, lines, len(self.domain))
 
     def with_codebook(self, codebook: Codebook) -> Model:
-        """The same model, knowing what its codes stand for."""
+        """The same model with names for its codes."""
         return replace(self, codebook=codebook)
 
     def project(self, attributes: Iterable[str]) -> Factor:
-        """The marginal on any attributes, in the order asked."""
+        """The expected counts over any attributes, in the given order."""
         return self._name(self._project(self.domain.project(attributes), None))
 
     def one_way(self, attribute: str) -> Vector:
-        """The expected number of records with each value of one attribute, at little cost."""
+        """The expected number of records with each value of one attribute."""
         if attribute in self.plan.free_attributes:
             return np.full(self.domain[attribute], self.total / self.domain[attribute])
         return self.project((attribute,)).values
@@ -141,7 +159,7 @@ class Model:
         return Factor(subdomain, self.total * query.answer())
 
     def _known_marginal(self, subdomain: Domain) -> Factor | None:
-        """The marginal on attributes that one clique holds: there is no tree to walk."""
+        """The marginal on attributes that one clique has, else None: there is no tree to walk."""
         if not subdomain:
             return Factor(subdomain, self.total)
         names = set(subdomain)
@@ -152,12 +170,11 @@ class Model:
         return self.layout.factor(self.marginals, smallest).project(subdomain)
 
     def answer(self, query: Query) -> Vector:
-        """The answers of a factored query, over any attributes.
+        """The answers to a factored query, over any attributes.
 
-        For a `Kron`, an array with an axis for each of its attributes, in its order (for more
-        than 64 attributes, for those with more than one answer); for a `Stack`, all answers one
-        after another. The marginal on the query's attributes is not
-        formed where the answers are fewer.
+        For a `Kron`, an array with an axis for each of its attributes, in its order (beyond 64
+        attributes, only for those with several answers); for a `Stack`, all answers one after
+        another. The marginal on the query's attributes is not formed where the answers are fewer.
         """
         match query:
             case Kron():
@@ -165,7 +182,7 @@ class Model:
             case Scaled():
                 return query.weight * self.answer(query.query)
             case Stack():
-                return np.concatenate([self.answer(part).reshape(-1) for part in query.queries])
+                return np.concatenate([self.answer(each).reshape(-1) for each in query.queries])
             case _:
                 raise InvalidInput(
                     f"`query` must say which attributes it is about; got {query!r} alone. "
@@ -184,16 +201,18 @@ class Model:
     def conditional_mean(
         self, attribute: str, given: Iterable[str], values: Sequence[float] | None = None
     ) -> Vector:
-        """The mean of a number within each group: an axis for each attribute of `given`.
+        """The mean of an attribute within each group, as an array with an axis per group attribute.
 
-        `values` are the numbers that the attribute's codes stand for; by default those of the
-        codebook. Groups without mass have no mean: not-a-number.
+        - `attribute`: what is averaged.
+        - `given`: the attributes that form the groups.
+        - `values`: the numbers that the attribute's codes stand for; by default, the codebook's.
+
+        A group without mass has no mean; its entry is not-a-number.
         """
         groups = self.domain.project(given)
         if attribute in groups:
             raise InvalidInput(
-                f"`given` must not hold the attribute itself; got {attribute!r} in both. "
-                "Its mean given itself is its value."
+                f"`given` must not have the averaged attribute; got {attribute!r} in both."
             )
         numbers = self.codebook.numbers(attribute) if values is None else values
         blocks: dict[str, Block] = dict.fromkeys(groups, Identity())
@@ -205,10 +224,10 @@ class Model:
     def condition(self, evidence: Evidence) -> Model:
         """The model of the records that agree with the evidence.
 
-        For each attribute a value, or several: codes, or what the codebook calls them. The total
-        becomes the expected number of such records.
+        The evidence gives one value, or several, for some attributes: codes, or the codebook's
+        names for them. The total becomes the expected number of such records.
         """
-        codes = allowed_codes(self.codebook, evidence)
+        codes = find_allowed_codes(self.codebook, evidence)
         new = [(name,) for name in codes if name in self.plan.free_attributes]
         grown = [*self.cliques, *new]
         plan = build_plan(self.oracle, self.domain, grown) if new else self.plan
@@ -253,8 +272,10 @@ class Model:
     ) -> Records:
         """Independent synthetic records: a column of codes for each attribute.
 
-        `given` holds columns that are fixed; the others are drawn from their exact distribution
-        given these, and `n` is their length.
+        - `n`: how many; by default the total, rounded.
+        - `rng`: a generator or a seed; the same seed gives the same records.
+        - `given`: columns of codes that are fixed, one code per record. The others are drawn from
+          their exact distribution given these.
         """
         sampler, count, columns = self._make_sampler(n, given)
         key = draw_key(rng)
@@ -269,8 +290,7 @@ class Model:
     ) -> Records:
         """Synthetic records whose counts match the model's up to rounding, in random order.
 
-        `n` is the total, rounded, unless it or `given` says otherwise. Not independent draws: for
-        those, see `sample`.
+        Parameters are those of `sample`, which draws records independently.
         """
         sampler, count, columns = self._make_sampler(n, given)
         key = draw_key(rng)
@@ -285,7 +305,7 @@ class Model:
         count = len(next(iter(codes.values())))
         if n is not None and n != count:
             raise InvalidInput(
-                f"`n` must be the length of the given columns; got {n} for {count}. Leave it out."
+                f"`n` must be the length of the given columns, {count}; got {n}. Leave it out."
             )
         tree = self.calibration.with_clique(codes)
         columns = {name: column.astype(np.int32) for name, column in codes.items()}
@@ -293,7 +313,7 @@ class Model:
 
     @cached_property
     def sampler(self) -> Sampler:
-        """What draws the model's records, made when first needed."""
+        """What draws the model's records; it is made when first needed."""
         return Sampler(self.calibration)
 
     def _records(self, codes: Codes, key: int) -> Records:
@@ -303,8 +323,8 @@ class Model:
     def sql(self, query: str, *, max_groups: int | None = None) -> SqlAnswer:
         """The answer to a SELECT with counts, sums and averages, over one table of any name.
 
-        Columns are the attributes; values are what the codebook calls them, or the codes. A query
-        that would make more than `max_groups` groups is refused before anything is computed.
+        Columns are the attributes; values are the codebook's names, or the codes. A query that
+        would make more than `max_groups` groups is refused before anything is computed.
         """
         from juncture.model.sql import select  # noqa: PLC0415  (the parser is slow to import)
 
@@ -314,7 +334,7 @@ class Model:
     def sql_counts(self, query: str, *, max_groups: int | None = None) -> Vector:
         """The number of records in every group of a SELECT, an axis for each grouped attribute.
 
-        All groups are there, in the order of the codes, also those that `sql` leaves out because
+        All groups are there, in the order of the codes, even those that `sql` leaves out because
         they have no records; what is selected does not matter.
         """
         from juncture.model.sql import select  # noqa: PLC0415

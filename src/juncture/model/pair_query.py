@@ -15,17 +15,17 @@ from juncture.model.calibration import Calibration
 from juncture.tables.domain import Clique
 from juncture.tables.layout import Vector
 
-# The most cells of a matrix between two separators; with more, pairs are better asked one by one.
+# Matrices between two separators have at most this many cells; beyond, pairs are asked one by one.
 _MAX_CELLS = 1 << 21
 
 
 class Reach(NamedTuple):
-    """The tree seen from an attribute."""
+    """The tree as seen from one attribute."""
 
     before: dict[int, int | None]
-    """For each node, the one before it on the way; None for nodes that hold the attribute."""
+    """For each node, the one before it on the path; None for nodes that have the attribute."""
     nearest: dict[str, int]
-    """For each other attribute, the first node that holds it."""
+    """For each other attribute, the first node that has it."""
 
 
 class PairQuery:
@@ -41,7 +41,7 @@ class PairQuery:
         self._ends: dict[tuple[int, int, str], Vector] = {}
 
     def answer(self, first: str, second: str) -> Vector | None:
-        """The probabilities of a pair, or None where another way is better."""
+        """The probabilities of a pair, or None where `TreeQuery` is better."""
         reach = self._reach(first) if first in self._tree.home else None
         if reach is None or second not in reach.nearest:  # nothing joins them
             return np.multiply.outer(self._single(first), self._single(second))

@@ -1,8 +1,8 @@
 """Synthetic records, drawn down the tree.
 
 `sample` draws every record independently, node by node given the separator. `synthesize` divides
-the records of every separator cell among the node's cells as nearly in proportion as integers go,
-so that counts over the cliques match the model's up to rounding instead of up to chance.
+the records of every separator cell among the node's cells as nearly in proportion as integers
+allow, so that counts over the cliques match the model's up to rounding instead of up to chance.
 
 Both go down the tree in stages. A stage sees a node's table as a matrix: a row for each value of
 what is known already, a cell for each value of what is added. `sample` has a stage for each node,
@@ -42,7 +42,7 @@ Integers = NDArray[np.int64]
 
 # Below this many draws, waking a second thread costs more than it saves.
 _WORTH_THREADS = 50_000
-# So many bytes are not worth asking the system about.
+# Up to this many bytes, the system need not be asked for its free memory.
 _SURELY_FREE = 1 << 24
 
 
@@ -51,18 +51,21 @@ class DrawStage(NamedTuple):
 
     weights: Vector
     known: Integers
-    """The columns of the known attributes, with what each adds to the row for one more code."""
+    """The columns of the known attributes."""
     strides: Integers
+    """For each known attribute, how many rows one more code moves by."""
     sizes: Integers
+    """For each known attribute, its number of codes."""
     added: Integers
+    """The columns of the added attributes."""
     decoded: Codes
     """For each added attribute, its code in every cell."""
 
 
 class Sampler:
-    """The stages of a tree, which can be drawn from many times.
+    """The stages of a tree, from which records can be drawn many times.
 
-    Attributes that are `given` are not drawn: the tree must have a node that holds all of them,
+    Attributes that are `given` are not drawn: the tree must have a node that has all of them,
     and the draw begins there.
     """
 
@@ -93,7 +96,7 @@ class Sampler:
         random = np.random.default_rng(key)
         for index, stage in enumerate(self._attribute_stages):
             # Each stage has its own range of the random numbers.
-            _allot(codes, stage, random, key, index * n)
+            _distribute(codes, stage, random, key, index * n)
         return codes
 
     @cached_property
@@ -115,7 +118,7 @@ class Sampler:
         return stages
 
     def _check_given(self, codes: Codes) -> None:
-        """Refuse given columns that are impossible together; all lie in one node, or are free."""
+        """Refuse given columns that are impossible together; one node has all that are not free."""
         if self._root is None:
             return
         clique, table = self._root
@@ -125,12 +128,12 @@ class Sampler:
         n_impossible = int((table.sum(axis=summed)[cells] <= 0).sum())
         if n_impossible:
             raise ImpossibleModel(
-                f"`given` must be records that the model holds possible; got {n_impossible} whose "
+                f"`given` must be records that are possible in the model; got {n_impossible} whose "
                 "combination of values has no mass. Leave those out, or give fewer columns."
             )
 
     def _allocate(self, n: int, columns: Mapping[str, Codes]) -> Codes:
-        """An array for the records that has the given columns."""
+        """A new array for the records, with the given columns filled in."""
         _check_memory(n, len(self.domain))
         codes = np.zeros((len(self.domain), n), dtype=np.int32)
         for name in self._given:
@@ -140,7 +143,7 @@ class Sampler:
 
 def _check_memory(n: int, n_attributes: int) -> None:
     """Refuse more records than fit in memory, before any is made."""
-    needed = 4 * n * (n_attributes + 1)  # their codes, and one more number each while allotting
+    needed = 4 * n * (n_attributes + 1)  # the codes, and one more number per record
     if needed > _SURELY_FREE and needed > (free := free_memory_bytes()):
         raise ModelTooLarge(
             f"`n` must be a number of records that fit in {format_bytes(free)} of memory; got "
@@ -152,19 +155,17 @@ def _check_memory(n: int, n_attributes: int) -> None:
 def check_count(n: int) -> int:
     """A number of records, or a clear error."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise InvalidInput(
-            f"`n` must be a number of records; got {n!r}. Round it to an integer first."
-        )
+        raise InvalidInput(f"`n` must be a whole number of records, at least 0; got {n!r}.")
     return int(n)
 
 
 def draw_key(rng: Random) -> int:
-    """The key of the random numbers: drawn from a generator, or from one of that seed."""
+    """The key of the random numbers, drawn from a generator or from one with this seed."""
     return int(np.random.default_rng(rng).integers(2**63))
 
 
 def _find_root(tree: Calibration, given: set[str]) -> int | None:
-    """The smallest node that holds all of the given attributes that are in the tree."""
+    """The smallest node that has all of the given attributes that are in the tree."""
     inside = given.intersection(tree.home)
     holding = [p for p, node in enumerate(tree.nodes) if inside and inside.issubset(node.clique)]
     return min(holding, key=lambda p: tree.plan.domain.size_of(tree.nodes[p].clique), default=None)
@@ -173,10 +174,10 @@ def _find_root(tree: Calibration, given: set[str]) -> int | None:
 def _tree_visits(
     tree: Calibration, given: set[str], root: int | None
 ) -> Iterable[tuple[Vector, Visit]]:
-    """The nodes on the way down; the one that holds what is given comes first.
+    """The nodes on the way down, beginning with the one that has what is given.
 
-    What a node adds is ordered by how many other nodes hold it too: they build on it, and the
-    attribute that is allotted first is rounded least.
+    What a node adds is ordered by how many other nodes have it too: they build on it, and the
+    attribute that comes first is rounded least.
     """
     inside = given.intersection(tree.home)
     spread = Counter(name for node in tree.nodes for name in node.clique)
@@ -255,7 +256,7 @@ def _count_members(codes: Codes, stage: DrawStage) -> Integers:
     return members
 
 
-def _allot(
+def _distribute(
     codes: Codes, stage: DrawStage, random: np.random.Generator, key: int, counter: int
 ) -> None:
     """Divide the records of every row among its cells, and hand the cells out at random."""

@@ -1,11 +1,11 @@
 """Questions that span several cliques, answered by elimination on a calibrated tree.
 
 Every asked attribute comes with a block, a linear map on its values: the identity for a marginal.
-Tables are multiplied up the least branch of the tree that holds the attributes. An attribute that
-is not asked about is summed out as soon as no table above holds it; one that is asked about has
-its block applied at that moment if this makes the table smaller, and at the very end otherwise.
-So the marginal on all asked attributes is never formed when their answers are few. Blocks may
-have negative entries: nothing is ever normalised and no logarithm taken.
+Tables are multiplied up the smallest branch of the tree that has the attributes. An attribute that
+is not asked about is summed out as soon as no table above has it; one that is asked about has its
+block applied at that moment if this makes the table smaller, and at the very end otherwise. So the
+marginal on all asked attributes is never formed when their answers are few. Blocks may have
+negative entries: nothing is ever normalised and no logarithm is taken.
 
 For example, with cliques ab, bc and cd of ten values each, asked for every value of a and for one
 range of d:
@@ -38,7 +38,7 @@ from juncture.tables.queries.blocks import Block, Identity
 
 # An answer and the tables on the way may together use this share of the free memory.
 _SHARE_OF_FREE_MEMORY = 0.4
-# The most axes of an array.
+# NumPy's limit on the axes of an array.
 _MAX_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 # Tables up to this size fit without asking the system for its free memory.
 _SURELY_FREE = 1 << 24
@@ -76,7 +76,8 @@ class TreeQuery:
     def answer(self) -> Vector:
         """The share of the records, an axis for each attribute in the blocks' order.
 
-        Beyond the most axes that an array may have, attributes with a single answer have none.
+        Where that would be more axes than an array may have, attributes with a single answer have
+        none.
         """
         names = tuple(self._blocks)
         self._check_memory(self._rows.values(), names)
@@ -102,7 +103,7 @@ class TreeQuery:
         return self._apply_blocks(Table(np.full(size, 1.0 / size), (name,)), {name})
 
     def _branch_table(self, branch: Branch) -> Table:
-        """The answers on one branch; the order of their axes is left open."""
+        """The answers on one branch, with their axes in any order."""
         below: dict[int, list[Table]] = {index: [] for index in branch.nodes}
         queried: dict[int, set[str]] = {index: set() for index in branch.nodes}
         table = Table(np.ones(()), ())
@@ -146,7 +147,7 @@ class TreeQuery:
         return self._apply_blocks(self._sum_onto(table, queried | up), held - up)
 
     def _apply_blocks(self, table: Table, finished: set[str]) -> Table:
-        """Apply the early blocks of attributes that no other table holds any more."""
+        """Apply the early blocks of attributes that no other table has any more."""
         for name in [name for name in table.axes if name in finished]:
             axis, size = table.axes.index(name), self._tree.plan.domain[name]
             if name in self._early and table.values.shape[axis] == size:

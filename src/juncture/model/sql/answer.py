@@ -1,4 +1,4 @@
-"""The answer to a SELECT: columns, rows, and their ways to other tools."""
+"""The answer to a SELECT: columns and rows, for people and for other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One attribute's part of a query: its codes in pieces, their groups, and the block of both.
+"""What a query says about one attribute: its codes in pieces, their groups, and the block of both.
 
 An attribute whose codes stand for intervals is cut at the numbers that the query compares it with,
 so that a condition counts the right share of an interval, and a sum takes the middle of that share.
@@ -25,7 +25,7 @@ _MAX_DENSE = 1 << 20
 
 
 class Piece(NamedTuple):
-    """A part of a code: all of it, or a stretch of its interval."""
+    """A code, or a stretch of the interval that it stands for."""
 
     code: int
     share: float
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
 
 def cut_codes(coding: Coding, cuts: Sequence[float]) -> Iterator[Piece]:
-    """The codes; those that stand for intervals are cut at numbers inside them."""
+    """The pieces of all codes; intervals are cut at the numbers inside them."""
     for code, meaning in enumerate(coding.meanings):
         if isinstance(meaning, tuple):
             low, high = meaning
@@ -45,10 +45,10 @@ def cut_codes(coding: Coding, cuts: Sequence[float]) -> Iterator[Piece]:
 
 
 def group_block(pieces: Iterable[Piece], keys: Iterable[Key], size: int) -> Block | None:
-    """The counts of groups where each code belongs to one of them, else None.
+    """The block that counts groups, if each code belongs to one group; else None.
 
     Such a block needs no matrix; where each code is a group of its own, it is the identity, and
-    the answer a marginal that the model may know as it stands.
+    the answer is a marginal that the model may already have.
     """
     rows: dict[Key, int] = {}
     row_of_code: dict[int, int] = {}
@@ -72,8 +72,8 @@ def weighted_block(
 ) -> Block:
     """A matrix with a row for each group and a column for each code.
 
-    An entry is the share of the code's records that the conditions hold for, times the product of
-    the factors there; for a count, records where a factor is missing do not count.
+    An entry is the share of the code's records that meet the conditions, times the product of the
+    factors there; for a count, records where a factor is missing do not count.
     """
     rows = {key: row for row, key in enumerate(dict.fromkeys(keys))}
     entries = []
@@ -101,7 +101,7 @@ def _make_matrix(entries: Sequence[tuple[int, int, float]], shape: tuple[int, in
 
 
 def constant_lookup(value: Value) -> Callable[[Expr], Value]:
-    """The only column of an expression, at one of its values."""
+    """A lookup for an expression of one column, at one of the column's values."""
     return lambda _column: value
 
 

@@ -1,4 +1,4 @@
-"""The groups of a SELECT on their way to the rows of its answer."""
+"""The groups of a SELECT, from its tables to the rows of its answer."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MIN_SHARE = 1e-12
 
 
 class Tables(Protocol):
-    """What the groups need of their SELECT."""
+    """What groups need from their SELECT."""
 
     total: float
     grouped: dict[str, list[Expr]]
-    """What is grouped by, for each attribute."""
+    """For each attribute that is grouped by, the expressions in GROUP BY."""
 
     def groups_of(self, name: str) -> list[Key]:
         """The groups of an attribute."""
@@ -37,7 +37,7 @@ class Tables(Protocol):
 
 
 class Groups:
-    """Some groups of a SELECT, in some order, by their places in its tables."""
+    """Some groups of a SELECT, in some order, by their indices in its tables."""
 
     def __init__(self, tables: Tables, indices: NDArray[np.intp]) -> None:
         self._tables, self._indices = tables, indices
@@ -58,11 +58,11 @@ class Groups:
         return cls(tables, np.flatnonzero(counts > _MIN_SHARE * tables.total))
 
     def where(self, condition: Expr) -> Groups:
-        """Those for which a condition holds."""
+        """The groups for which a condition holds."""
         return self._take([row for row, holds in enumerate(self.column(condition)) if holds])
 
     def sort(self, nodes: list[Expr], order: list[exp.Ordered]) -> Groups:
-        """The same in the order that the values of expressions give."""
+        """The same groups in the order that the values of expressions give."""
         columns = ([_round_off(value) for value in self.column(node)] for node in nodes)
         keys = list(zip(*columns, strict=True))
 
@@ -72,7 +72,7 @@ class Groups:
         return self._take(sorted(range(len(keys)), key=cmp_to_key(compare)))
 
     def slice(self, first: int, limit: int | None) -> Groups:
-        """So many from a first one on."""
+        """The groups from index `first` on, at most `limit` of them."""
         end = None if limit is None else first + limit
         return Groups(self._tables, self._indices[first:end])
 
@@ -81,7 +81,7 @@ class Groups:
 
     def column(self, node: Expr) -> list[Value]:
         """An expression's value in each group."""
-        # Large answers consist of these two kinds, and one row at a time would take long.
+        # Large answers consist of these two kinds, and one row at a time would be slow.
         if isinstance(node, exp.Placeholder):
             return self._keys[str(node.this)]
         if isinstance(node, (*AGGREGATES, exp.Filter)):
@@ -90,7 +90,7 @@ class Groups:
         return [evaluate(node, partial(self._look_up, row)) for row in rows]
 
     def _look_up(self, row: int, node: Expr) -> Value:
-        """What a column or an aggregate stands for in one group."""
+        """The value of a column or an aggregate in one group."""
         if isinstance(node, exp.Placeholder):
             return self._keys[str(node.this)][row]
         if not isinstance(node, exp.Column):
@@ -116,7 +116,7 @@ class Groups:
 
 
 def _round_off(value: Value) -> Value:
-    """A number without its last digits: counts that are equal but for rounding are ties."""
+    """A number without its last digits: counts that differ by rounding alone are ties."""
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 

@@ -17,11 +17,11 @@ Value = Any
 Expr = Any
 """A node of the parser's syntax tree."""
 Lookup = Callable[[Expr], Value]
-"""What a column or an aggregate stands for at the point."""
+"""Gives the value of a column or an aggregate at the point."""
 
-# More places than any number has, before the point and after it.
+# More digits than any number has, before the decimal point and after it.
 _MAX_DIGITS = 300
-# From here on every number is whole.
+# Every float of at least this size is whole.
 _WHOLE = 2.0**53
 _ARITHMETIC: dict[type[Any], Callable[[Any, Any], Any]] = {
     exp.Add: operator.add,
@@ -44,10 +44,10 @@ _COMPARISONS: dict[type[Any], Callable[[Any, Any], bool]] = {
 def evaluate(node: Expr, lookup: Lookup) -> Value:
     """The value of an expression; None where it is missing or unknown.
 
-    A value outside the domain is not missing, but nothing else is known of it.
+    A value outside the domain is not missing, but nothing else is known about it.
     """
     kind = type(node)
-    if node.args.get("negate"):  # as the parser writes NOT LIKE and its like
+    if node.args.get("negate"):  # how the parser represents NOT LIKE, NOT IN and similar
         plain = node.copy()
         plain.set("negate", None)
         return _negate(evaluate(plain, lookup))
@@ -58,8 +58,8 @@ def evaluate(node: Expr, lookup: Lookup) -> Value:
         return _compare(_COMPARISONS[kind], left, right, node)
     if kind not in _RULES:
         raise InvalidInput(
-            f"`sql` must use expressions that are understood here; got {node.sql()}. "
-            "Arithmetic, comparisons, CASE, COALESCE, NULLIF, ROUND, ABS and LIKE are."
+            f"`sql` must use supported expressions; got {node.sql()}. "
+            "Arithmetic, comparisons, CASE, COALESCE, NULLIF, ROUND, ABS and LIKE are supported."
         )
     return _RULES[kind](node, lookup)
 
@@ -70,7 +70,7 @@ def evaluate_constant(node: Expr) -> Value:
 
 
 def _reject_column(node: Expr) -> Value:
-    raise InvalidInput(f"`sql` must have a constant here; got {node.sql()}. Write the value out.")
+    raise InvalidInput(f"`sql` must have a constant here; got {node.sql()}.")
 
 
 def _arithmetic(node: Expr, lookup: Lookup) -> Value:
@@ -209,7 +209,7 @@ def _round(node: Expr, lookup: Lookup) -> Value:
     n_digits = 0 if digits is None else _evaluate_number(digits, lookup) or 0
     unit = 10.0 ** int(max(-_MAX_DIGITS, min(_MAX_DIGITS, n_digits)))
     shifted = abs(value) * unit
-    if not shifted < _WHOLE:  # the number has no digits beyond these places
+    if not shifted < _WHOLE:  # there are no further digits to round
         return float(value)
     return math.copysign(math.floor(shifted + 0.5) / unit, value)
 
@@ -225,9 +225,7 @@ def _cast(node: Expr, lookup: Lookup) -> Value:
         if value is not None and not math.isfinite(value):
             raise _overflow_error(node)
         return None if value is None else round(value) if whole else float(value)
-    raise InvalidInput(
-        f"`sql` must cast to an integer, a real number or a text; got {node.sql()}. Leave it out."
-    )
+    raise InvalidInput(f"`sql` must cast to an integer, a real number or a text; got {node.sql()}.")
 
 
 def _literal(node: Expr, _lookup: Lookup) -> Value:

@@ -24,13 +24,19 @@ from juncture.model.sql.attributes import (
     weighted_block,
 )
 from juncture.model.sql.groups import Groups
+from juncture.model.sql.names import (
+    attributes_in,
+    find_aliases,
+    group_by_attribute,
+    resolve_columns,
+)
 from juncture.model.sql.scalar import Expr, evaluate, evaluate_constant
 from juncture.model.sql.syntax import (
     AGGREGATES,
     ALIAS,
+    check_intervals,
     check_values,
     clause_expressions,
-    columns_in,
     conjuncts,
     constants_in,
     factors,
@@ -49,14 +55,14 @@ Ask = Callable[[Kron], Vector]
 
 
 class Source(NamedTuple):
-    """What a query is asked of."""
+    """What a query is answered from."""
 
     codebook: Codebook
-    """Of all attributes, with their domain."""
+    """The codebook of all attributes, with their domain."""
     total: float
     """The number of records."""
     ask: Ask
-    """Answers factored queries."""
+    """What answers factored queries."""
 
 
 def run(sql: str, source: Source, max_groups: int | None = None) -> SqlAnswer:
@@ -68,8 +74,8 @@ def run(sql: str, source: Source, max_groups: int | None = None) -> SqlAnswer:
 def count_groups(sql: str, source: Source, max_groups: int | None = None) -> Vector:
     """The number of records in every group of a SELECT, an axis for each grouped attribute.
 
-    All groups are there, in the order of the codes, also those that `run` leaves out for having
-    no records; no rows are made, so large tables come fast.
+    All groups are there, in the order of the codes, even those that `run` leaves out for having
+    no records; no rows are made, so large tables are fast.
     """
     with _limit_depth():
         select = _Select(parse(sql), source, max_groups)
@@ -82,7 +88,7 @@ def _limit_depth() -> Iterator[None]:
         yield
     except RecursionError:
         raise InvalidInput(
-            "`sql` must not be nested so deeply; got more levels than can be followed. "
+            "`sql` must be nested less deeply; got more levels than can be followed. "
             "Write long lists with IN."
         ) from None
 
@@ -105,16 +111,13 @@ class Aggregate(NamedTuple):
 
 
 class _Select:
-    """One SELECT on its way to its answer."""
+    """One SELECT, from its syntax tree to its answer."""
 
     def __init__(self, tree: exp.Select, source: Source, max_groups: int | None) -> None:
         self.codebook, self.total, self.ask = source
         self.domain, self.tree = self.codebook.domain, tree
-        named = [e.alias.lower() for e in tree.expressions if isinstance(e, exp.Alias)]
-        self._name_columns(set(named))
-        self.aliases = {
-            e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)
-        }
+        resolve_columns(tree, self.domain)
+        self.aliases = find_aliases(tree)
         self.outputs = [output.unalias() for output in tree.expressions]
         self.groups = [self._resolve(node).unnest() for node in clause_expressions(tree, "group")]
         where = tree.args.get("where")
@@ -126,13 +129,13 @@ class _Select:
                 "`sql` must ask for counts, sums or averages; got records. A model has no records "
                 "of its own: add COUNT(*) and GROUP BY, or draw synthetic ones with sample()."
             )
-        self.grouped = self._group_by_attribute(self.groups, "GROUP BY")
-        _limit_groups(self._plain_sizes(), max_groups)  # before an attribute is taken to pieces
+        self.grouped = group_by_attribute(self.groups, self.domain, "GROUP BY")
+        _limit_groups(self._plain_sizes(), max_groups)  # before attributes are cut into pieces
         self._pieces = self._cut_attributes()
         self._keys: dict[str, list[Key]] = {}
         _limit_groups((len(self.groups_of(name)) for name in self.grouped), max_groups)
         self._tables: dict[Aggregate, Vector] = {}
-        # By a node's identity; the node is kept too, so that no other gets its identity.
+        # By a node's identity; the node is kept too, so that no other can get the same identity.
         self._tables_by_node: dict[int, tuple[Expr, Vector, Vector | None]] = {}
 
     def answer(self) -> SqlAnswer:
@@ -158,17 +161,16 @@ class _Select:
         value = None if isinstance(node, exp.Fetch) else evaluate_constant(node.expression)
         if type(value) is not int or value < 0 or node.args.get("limit_options"):
             raise InvalidInput(
-                f"`sql` must have a whole number after {clause.upper()}; got {node.sql().strip()}. "
-                "Write the number out."
+                f"`sql` must have a whole number after {clause.upper()}; got {node.sql().strip()}."
             )
         return value
 
     def resolve_alias(self, name: str) -> Expr:
-        """The expression that an alias stands for, with what is grouped by marked."""
+        """The expression that an alias stands for, with its groups marked."""
         return self.mark_groups(self.aliases[name])
 
     def mark_groups(self, node: Expr) -> Expr:
-        """The expression with everything that is grouped by marked, wherever it stands."""
+        """The expression with a placeholder for everything that stands in GROUP BY."""
         texts = {group.sql() for group in self.groups}
 
         def mark(part: Expr) -> Expr:
@@ -179,25 +181,6 @@ class _Select:
         return node.transform(mark)
 
     # Names.
-
-    def _name_columns(self, aliases: set[str]) -> None:
-        """Give every column the exact name of its attribute; aliases stay what they are.
-
-        In ORDER BY an alias comes before an attribute of the same name, elsewhere after it.
-        """
-        ordered = {id(each.this) for each in clause_expressions(self.tree, "order")}
-        known = {name.lower() for name in self.domain}
-        for column in list(self.tree.find_all(exp.Column)):
-            lower = column.name.lower()
-            first = id(column) in ordered and not column.table
-            if lower in aliases and (first or lower not in known):
-                column.set("this", exp.to_identifier(lower, quoted=False))
-                column.set("table", exp.to_identifier(ALIAS))
-                continue
-            alike = [name for name in self.domain if name.lower() == lower]
-            exact = column.name in self.domain or len(alike) != 1
-            name = self.domain.project([column.name if exact else alike[0]]).attributes[0]
-            column.replace(exp.column(exp.to_identifier(name, quoted=True)))
 
     def _resolve(self, node: Expr) -> Expr:
         """What an alias, or a position in the list of outputs, stands for."""
@@ -213,54 +196,19 @@ class _Select:
             return self.aliases[node.name]
         return node
 
-    def _columns(self, node: Expr) -> set[str]:
-        columns = node.find_all(exp.Column)
-        return {column.name for column in columns if column.table != ALIAS}
-
-    def _group_by_attribute(self, nodes: Iterable[Expr], clause: str) -> dict[str, list[Expr]]:
-        """Expressions by the one attribute that each is about."""
-        by_attribute: dict[str, list[Expr]] = {}
-        for node in nodes:
-            names = self._columns(node)
-            if len(names) != 1 or not names.issubset(self.domain):
-                about = ", ".join(sorted(names)) or "no attribute"
-                raise InvalidInput(
-                    f"`sql` must have one attribute in each part of {clause}; got {node.sql()}, "
-                    f"about {about}. Conditions on several attributes may be joined by AND only."
-                )
-            by_attribute.setdefault(names.pop(), []).append(node)
-        return by_attribute
-
     # Single attributes.
 
     def _cut_attributes(self) -> dict[str, list[Piece]]:
         """Every attribute of the query, cut at the numbers that it is compared with."""
-        cuts: dict[str, set[float]] = {name: set() for name in self._columns(self.tree)}
+        cuts: dict[str, set[float]] = {name: set() for name in attributes_in(self.tree)}
         for node in self.tree.find_all(exp.Predicate):
             if not node.find(*AGGREGATES):
                 check_values(node, self.codebook)
-                for name in self._columns(node):
+                for name in attributes_in(node):
                     cuts[name] |= set(constants_in(node))
         for condition in (*self.conditions, *self.groups, *filters(self.tree)):
-            self._check_intervals(condition)
+            check_intervals(condition, self.codebook)
         return {name: list(cut_codes(self.codebook[name], sorted(cuts[name]))) for name in cuts}
-
-    def _check_intervals(self, node: Expr) -> None:
-        """Numbers known by their interval can only be compared as they are, with constants."""
-        for column in node.find_all(exp.Column):
-            intervals = any(isinstance(m, tuple) for m in self.codebook[column.name].meanings)
-            around = column.parent
-            while isinstance(around, exp.Paren):
-                around = around.parent
-            alone = column is node or isinstance(around, exp.Is)
-            compared = isinstance(around, exp.Binary | exp.Between) and isinstance(
-                around, exp.Predicate
-            )
-            if intervals and not alone and not (compared and len(list(columns_in(around))) == 1):
-                raise InvalidInput(
-                    f"`sql` must compare {column.name} as it is with constants; got {node.sql()}. "
-                    "Its numbers come in intervals: solve the condition for the column."
-                )
 
     def keys_of(self, name: str) -> list[Key]:
         """For each piece of an attribute, its group."""
@@ -282,7 +230,7 @@ class _Select:
         return list(dict.fromkeys(self.keys_of(name)))
 
     def _plain_sizes(self) -> list[int]:
-        """The sizes of the attributes that are grouped by as they are."""
+        """The sizes of the attributes that stand in GROUP BY by themselves."""
         plain = (
             n for n, nodes in self.grouped.items() if any(isinstance(e, exp.Column) for e in nodes)
         )
@@ -291,7 +239,7 @@ class _Select:
     def _block(
         self, name: str, factors: Sequence[Expr], conditions: Sequence[Expr], is_count: bool
     ) -> Block:
-        """One attribute's part of an aggregate: an answer for each group."""
+        """What an aggregate asks of one attribute: an answer for each group."""
         pieces, keys, size = self._pieces[name], self.keys_of(name), self.domain[name]
         block = None if factors or conditions else group_block(pieces, keys, size)
         return block or weighted_block(pieces, keys, size, factors, conditions, is_count=is_count)
@@ -307,7 +255,7 @@ class _Select:
     def tables_of(self, node: Expr) -> tuple[Vector, Vector | None]:
         """The counts behind an aggregate, and the sums where it is not a count itself.
 
-        Found once for a node: rows are many, and comparing syntax trees takes long.
+        They are computed once per node: rows are many, and comparing syntax trees is slow.
         """
         if id(node) not in self._tables_by_node:
             conditions, kind = self.conditions, strip_filter(node)
@@ -323,14 +271,18 @@ class _Select:
     def _compute(self, aggregate: Aggregate) -> Vector:
         constant = 1.0
         for factor in aggregate.factors:
-            if not self._columns(factor):
+            if not attributes_in(factor):
                 value = evaluate_constant(factor)
                 constant *= 0.0 if value is None else 1.0 if aggregate.is_count else float(value)
         for condition in aggregate.conditions:
-            if not self._columns(condition):
+            if not attributes_in(condition):
                 constant *= bool(evaluate_constant(condition))
-        factors = self._group_by_attribute(filter(self._columns, aggregate.factors), "an aggregate")
-        conditions = self._group_by_attribute(filter(self._columns, aggregate.conditions), "WHERE")
+        factors = group_by_attribute(
+            filter(attributes_in, aggregate.factors), self.domain, "an aggregate"
+        )
+        conditions = group_by_attribute(
+            filter(attributes_in, aggregate.conditions), self.domain, "WHERE"
+        )
         blocks: dict[str, Block] = {
             name: self._block(
                 name, factors.get(name, []), conditions.get(name, []), aggregate.is_count

@@ -1,4 +1,4 @@
-"""A SELECT as a syntax tree: parsed, refused where it has no answer, and taken apart."""
+"""A SELECT as a syntax tree: parsed, checked, and taken apart."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from juncture.errors import InvalidInput
 from juncture.model.sql.scalar import Expr, evaluate_constant
 from juncture.tables.codebook import Codebook
 
-# The table that columns are given which are aliases of outputs.
+# Columns that are aliases of outputs get this table name, which tells them from attributes.
 ALIAS = "juncture_alias"
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg)
 _REFUSED_CLAUSES = {
-    "joins": "Joins have no answer here: a model is one table.",
-    "with_": "WITH has no answer here: write one SELECT.",
-    "distinct": "DISTINCT has no answer here: a model has no records. GROUP BY the columns.",
+    "joins": "Joins are not supported: a model is one table.",
+    "with_": "WITH is not supported: write one SELECT.",
+    "distinct": "DISTINCT is not supported: a model has no records. Use GROUP BY instead.",
 }
 _REFUSED_NODES: dict[type[Any], str] = {
     exp.TableSample: "sample",
@@ -43,18 +43,19 @@ def parse(sql: str) -> exp.Select:  # noqa: C901
     (tree,) = trees
     if not isinstance(tree, exp.Select):
         raise InvalidInput(
-            "`sql` must be one SELECT; got another kind of statement. A model only answers."
+            "`sql` must be one SELECT; got another kind of statement. A model cannot be changed."
         )
     for clause, value in tree.args.items():
         if value and clause not in _KNOWN_CLAUSES:
-            reason = _REFUSED_CLAUSES.get(clause, "Leave that out.")
-            raise InvalidInput(f"`sql` must be about one table of counts; got {clause}. {reason}")
+            reason = _REFUSED_CLAUSES.get(clause, "That is not supported.")
+            name = clause.rstrip("_")
+            raise InvalidInput(f"`sql` must be about one table of counts; got {name}. {reason}")
     for kind, label in _REFUSED_NODES.items():
         if tree.find(kind):
-            raise InvalidInput(f"`sql` must have no {label}; got one. Leave it out.")
+            raise InvalidInput(f"`sql` must have no {label}; got one.")
     if any(query is not tree for query in tree.find_all(exp.Query)):
         raise InvalidInput(
-            "`sql` must have no subquery; got one. Ask for its answer first, in a query of its own."
+            "`sql` must have no subquery; got one. Run the subquery first, on its own."
         )
     if tree.find(exp.Star) and any(isinstance(e, exp.Star) for e in tree.expressions):
         raise InvalidInput(
@@ -103,7 +104,7 @@ def factors(aggregate: Expr) -> Iterator[Expr]:
 
 
 def reject_aggregates(node: Expr, clause: str, better: str) -> None:
-    """Counts, sums and averages have their places."""
+    """Refuse counts, sums and averages where they cannot stand."""
     if node.find(*AGGREGATES):
         raise InvalidInput(
             f"`sql` must have no aggregates in {clause}; got {node.sql()}. Use {better}."
@@ -111,17 +112,12 @@ def reject_aggregates(node: Expr, clause: str, better: str) -> None:
 
 
 def constants_in(predicate: Expr) -> Iterator[float]:
-    """The numbers that a comparison holds a column against."""
+    """The numbers that a comparison compares a column with."""
     for side in predicate.iter_expressions():
         if not side.find(exp.Column, exp.Query):
             value = evaluate_constant(side)
             if isinstance(value, int | float):
                 yield float(value)
-
-
-def columns_in(node: Expr) -> Iterator[Expr]:
-    """The columns below a node."""
-    yield from node.find_all(exp.Column)
 
 
 def filters(tree: Expr) -> Iterator[Expr]:
@@ -133,13 +129,35 @@ def filters(tree: Expr) -> Iterator[Expr]:
 
 
 def check_values(node: Expr, codebook: Codebook) -> None:
-    """A value that no code stands for is a slip, not an empty answer."""
+    """Refuse a value that no code stands for: it is a typing error, not an empty answer."""
     if isinstance(node, exp.EQ | exp.NEQ | exp.In) and isinstance(node.this, exp.Column):
         others = node.expressions if isinstance(node, exp.In) else [node.expression]
         for other in others:
             known = node.this.table != ALIAS
             if known and isinstance(other, exp.Literal | exp.Boolean | exp.Neg):
                 codebook[node.this.name].match_exact(evaluate_constant(other))
+
+
+def check_intervals(node: Expr, codebook: Codebook) -> None:
+    """Refuse conditions that an interval cannot be cut for: only a plain comparison can."""
+    for column in node.find_all(exp.Column):
+        intervals = any(isinstance(m, tuple) for m in codebook[column.name].meanings)
+        around = column.parent
+        while isinstance(around, exp.Paren):
+            around = around.parent
+        alone = column is node or isinstance(around, exp.Is)
+        compared = isinstance(around, exp.Binary | exp.Between) and isinstance(
+            around, exp.Predicate
+        )
+        if intervals and not alone and not (compared and _count_columns(around) == 1):
+            raise InvalidInput(
+                f"`sql` must compare {column.name} as it is with constants; got {node.sql()}. "
+                "Its numbers come in intervals: solve the condition for the column."
+            )
+
+
+def _count_columns(node: Expr) -> int:
+    return sum(1 for _ in node.find_all(exp.Column))
 
 
 def strip_filter(aggregate: Expr) -> Expr:
