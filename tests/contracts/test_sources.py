@@ -295,9 +295,9 @@ def test_a_spark_table_stays_in_spark(spark: Any) -> None:
     ("table", "words"),
     [
         (7, "a pandas, Polars or Arrow table, .*; got int\\.$"),
-        ({"x": [1]}, "got dict. Give `pyarrow.table"),
+        ({"x": [1]}, "got dict. Pass `pyarrow.table"),
         (np.zeros((2, 2)), "got numpy.ndarray"),
-        (pl.LazyFrame({"x": [1]}), "LazyFrame. Give `table.collect"),
+        (pl.LazyFrame({"x": [1]}), "LazyFrame. Pass `table.collect"),
         (pl.Series("x", [1]), "`table` must be one that Arrow can hold; got Series"),
         (pd.DataFrame({"x": [1, "secret"]}), "got DataFrame .*values of one type"),
     ],

@@ -175,7 +175,7 @@ def test_bad_requests_are_refused_before_they_cost(ledger: Ledger) -> None:
         curator.select(QueryError([(("a",), [2.0, 0, 0])], [1.0]), Pure(1.0))
     with pytest.raises(InvalidInput, match="a finite number for each of the 1 queries"):
         curator.select(QueryError([(("a",), [1.0, 0, 0])], [1.0, 2.0]), Pure(1.0))
-    with pytest.raises(InvalidInput, match="must have a candidate"):
+    with pytest.raises(InvalidInput, match="must have at least one candidate"):
         curator.select(MarginalError({}), Pure(1.0))
     assert ledger.events == []
 

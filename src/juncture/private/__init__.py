@@ -1,1 +1,1 @@
-"""The trust boundary: only here is private data read, and noise added."""
+"""The trust boundary: only here is private data read and noise added."""

@@ -1,8 +1,8 @@
-"""The only door between private counts and the world.
+"""The curator: the only access to private counts.
 
-A curator holds a source, a ledger and, through the ledger, the neighbour relation. Its holder can
-have noisy answers and private choices, each paid for in the ledger before its noise is drawn, and
-nothing else: it hands out no rows, no exact counts, and takes no seed.
+A curator holds a source, a ledger and, through the ledger, the neighbour relation. It gives noisy
+answers and private choices, each paid for in the ledger before its noise is drawn, and nothing
+else: no rows, no exact counts. It takes no seed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from juncture.tables.queries.products import Operator, Query, bind
 from juncture.tables.schema import Schema
 
 Candidate = TypeVar("Candidate")
-# Noise of less than this, in units of the lattice, is stated as this.
+# Smaller noise, in units of the lattice, is stated as this.
 _MIN_STDDEV = 1e-6
 # The largest scale of noise, in units of the lattice, that the samplers' integers hold.
 _MAX_SCALE = 2.0**54
@@ -49,9 +49,9 @@ class _Prepared:
     query: Query
     operator: Operator
     binary_places: int
-    """Of the lattice on which all answers lie."""
+    """The binary places of the lattice on which all answers lie."""
     scale: float
-    """Of the noise on answers in units of the lattice."""
+    """The scale of the noise, in units of the lattice."""
     event: Event
 
     @property
@@ -72,6 +72,16 @@ class Curator:
     moves between neighbouring tables by at most the sensitivity that its class proves.
     `draw_queries` proves its own. Everything is paid for before the data is looked at, and costs
     compose in the ledger.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from juncture.privacy import Budget, Pure
+    >>> from juncture.private.sources.source import CodedTable
+    >>> source = CodedTable(Domain({"sex": 2}), {"sex": [0, 1, 1]})
+    >>> with TemporaryDirectory() as folder:
+    ...     curator = Curator(source, Ledger.create(f"{folder}/people.ledger", Budget(epsilon=1)))
+    ...     measurement = curator.measure(["sex"], Pure(0.25))
+    ...     measurement.n_rows, curator.ledger.remaining
+    (2, 0.75)
     """
 
     def __init__(self, source: Source, ledger: Ledger) -> None:
@@ -86,12 +96,12 @@ class Curator:
 
     @property
     def domain(self) -> Domain:
-        """The attributes with their sizes: public."""
+        """The attributes with their sizes; public."""
         return self._source.domain
 
     @property
     def schema(self) -> Schema | None:
-        """What the columns hold, where the source has a schema: public."""
+        """What the columns may hold, if the source has a schema; public."""
         return self._source.schema
 
     @property
@@ -101,22 +111,22 @@ class Curator:
 
     @property
     def events(self) -> tuple[Entry, ...]:
-        """What was paid for through this curator, and no other, in order."""
+        """What was paid for through this curator alone, in order."""
         return tuple(self._events)
 
     @property
     def guarantee(self) -> Guarantee:
-        """What everything that came through this curator promises together."""
+        """What all answers of this curator promise together."""
         return Guarantee(self.events, self.neighbours, self._ledger.budget)
 
     @property
     def neighbours(self) -> Neighbours:
-        """Which tables an outcome must not tell apart."""
+        """Which tables count as neighbours."""
         return self._ledger.neighbours
 
     @property
     def public_n_records(self) -> int | None:
-        """The number of records where it is public: None when neighbours differ in it."""
+        """The number of records if it is public; None when neighbours differ in it."""
         if self.neighbours is Neighbours.REPLACE:
             return self._source.exact_n_records
         return None
@@ -127,13 +137,13 @@ class Curator:
         """Noisy answers of a query on a clique; without a query, of every count.
 
         The price decides the noise: `Pure(epsilon)` buys Laplace noise, `ZCDP(rho)` Gaussian. The
-        measurement states the noise that was really used, and the query that was really asked:
-        entries that are not short binary fractions are rounded to such.
+        measurement states the noise that was used and the query that was measured: entries that are
+        not short binary fractions are rounded to such fractions.
         """
         return self.measure_all([Request(names_of(clique), price, query)])[0]
 
     def measure_all(self, requests: Sequence[Request]) -> list[Measurement]:
-        """Several measurements, counted together; all are paid for before any is taken."""
+        """Several measurements, counted together; all are paid for before the data is read."""
         prepared = [self._prepare(request) for request in requests]
         if not prepared:
             return []
@@ -149,12 +159,12 @@ class Curator:
         if type(score) not in SCORES:
             raise InvalidInput(
                 f"`score` must be one of {', '.join(each.__name__ for each in SCORES)}; got "
-                f"{type(score).__name__}. A new score belongs into juncture.privacy.score, with "
-                "the proof of its sensitivity."
+                f"{type(score).__name__}. Add a new score to juncture.privacy.score, with a "
+                "proof of its sensitivity."
             )
         bound = score.bind(Setting(self.domain, self.neighbours, self.public_n_records))
         if bound.n_candidates == 0:
-            raise InvalidInput("`score` must have a candidate; got none.")
+            raise InvalidInput("`score` must have at least one candidate; got none.")
         parameters = {"candidates": bound.n_candidates}
         self._spend(
             Event(score.describe(), "exponential mechanism", price.selection_cost, parameters)
@@ -174,21 +184,22 @@ class Curator:
         eta: float,
         draws: int,
     ) -> Integers:
-        """Queries that some records answer badly, drawn independently, for replaced records.
+        """Draw queries that some synthetic records answer badly, for replaced records.
 
         `satisfied` says for each counting query how many of `n_earlier` records satisfy it. Query q
-        is drawn with a probability that goes as exp(g), its complement as exp(-g), where g is eta
-        times n_earlier times the query's true share of all n records, less eta times `satisfied`;
-        complements come after all queries. A replaced record moves g by at most
-        eta n_earlier / n, so each draw is an exponential mechanism with twice that for its epsilon.
-        Draws are exact for weights that are correct to fifteen digits (see `score_units.draw`); a
-        billionth is added to each draw's epsilon for that.
+        is drawn with a probability proportional to exp(g), its complement to exp(-g), where g is
+        eta times n_earlier times the query's true share of all n records, minus eta times
+        `satisfied`. The result holds the indices of `draws` independent draws; complements come
+        after all queries. A replaced record moves g by at most eta n_earlier / n, so each draw is
+        an exponential mechanism with twice that for its epsilon. Draws are exact for weights that
+        are correct to fifteen digits (see `score_units.draw`); a billionth is added to each draw's
+        epsilon for that.
         """
         n_records = self.public_n_records
         if not n_records:
             raise InvalidInput(
                 "`neighbours` must be those that replace one record, of at least one: shares are "
-                "relative to their number. Create the ledger with Neighbours.REPLACE."
+                "relative to the number of records. Create the ledger with Neighbours.REPLACE."
             )
         cliques = [names_of(clique) for clique, _ in queries]
         operators = [
@@ -225,8 +236,8 @@ class Curator:
         return _Prepared(request, query, operator, places, scale, event)
 
     def _answer(self, each: _Prepared, table: Factor) -> Measurement:
-        # Beyond what doubles hold exactly, answers count as the limit: nothing is said of them.
-        # Cutting both of two neighbouring answers at a limit does not move them apart.
+        # Answers beyond what doubles hold exactly count as the limit. Clipping the answers of two
+        # neighbouring tables at the same limit does not move them apart.
         answers = each.operator.apply(table.values) * 2.0**each.binary_places
         units = np.round(np.clip(answers, -MAX_UNITS, MAX_UNITS)).astype(np.int64)
         noise = each.request.price.noise

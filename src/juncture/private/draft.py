@@ -1,4 +1,4 @@
-"""A first draft of a schema, made by looking at the data, and marked as such.
+"""A first draft of a schema, made by looking at the data and marked as a draft.
 
 What it says (the categories, the bounds) is private until a person has replaced or confirmed it.
 """
@@ -22,7 +22,7 @@ _quote = DuckDialect().quote_name
 
 
 def exact_draft(table: str | Path | duckdb.DuckDBPyRelation) -> Schema:
-    """A draft for every column that can be described; free text is left out."""
+    """Draft a schema with every column that can be described; free text is left out."""
     try:
         return _draft_schema(exact_relation(table, typed=True))
     except duckdb.Error as error:
@@ -49,7 +49,7 @@ def _draft_schema(relation: duckdb.DuckDBPyRelation) -> Schema:
 
 
 def _draft_column(relation: duckdb.DuckDBPyRelation, name: str, kind: str) -> Column | None:
-    """What the first kind proposes that suits the column; those registered last are asked first."""
+    """The proposal of the first kind that suits the column; kinds registered last come first."""
     summary = _summarize(relation, _quote(name), kind)
     if summary is None:
         return None
@@ -94,7 +94,7 @@ def _type_bounds(kind: str, low: Any, high: Any) -> tuple[RawType, Any, Any] | N
 def _list_values(
     relation: duckdb.DuckDBPyRelation, quoted: str, n_distinct: int, max_values: int
 ) -> tuple[str, ...] | None:
-    """All distinct values as texts, or None where they are more; `n_distinct` is a rough count."""
+    """All distinct values as texts, or None if there are too many; `n_distinct` is approximate."""
     if n_distinct > 2 * max_values:
         return None
     answer: Any = relation.query(

@@ -1,8 +1,8 @@
 """The noise of releases: OpenDP's exact samplers on integers. No seed can be given.
 
-Answers are whole multiples of a power of two (see `lattice`), so they are handed over as integers
-and the noise is a discrete Laplace or discrete Gaussian variable on the same lattice: nothing is
-rounded, and the low bits of a released number tell nothing that the mechanism does not allow.
+Answers are whole multiples of a power of two (see `lattice`), so they are passed as integers and
+the noise is a discrete Laplace or discrete Gaussian variable on the same lattice: nothing is
+rounded, and the low bits of a released number reveal nothing that the mechanism does not allow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from juncture.tables.noise import Noise
 
 Integers = NDArray[np.int64]
 AddNoise = Callable[[Integers, float], Integers]
-"""Values and a scale to values with noise of that scale, exact on whole numbers."""
+"""Takes values and a scale; gives values with noise of that scale, exact on whole numbers."""
 
 dp.enable_features("contrib")
 
@@ -42,7 +42,7 @@ class Sampler(Protocol):
         """The index of a high score, for a price; scores move by at most `sensitivity`."""
 
     def draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
-        """Indices, each drawn with a probability that goes as the exponential of its exponent."""
+        """Draw indices with probabilities proportional to the exponentials of their exponents."""
 
 
 class ExactSampler:
@@ -69,10 +69,7 @@ class ExactSampler:
             case Pure():
                 return select_noisy_max(scores, sensitivity, price.epsilon)
             case _:
-                raise InvalidInput(
-                    f"`price` must be pure or zCDP for a selection; got {price}. No exact "
-                    "selection is known for another notion."
-                )
+                raise InvalidInput(f"`price` must be pure or zCDP for a selection; got {price}.")
 
     def draw(self, exponents: NDArray[np.float64], draws: int) -> Integers:
         """See `Sampler.draw`."""
@@ -80,7 +77,7 @@ class ExactSampler:
 
 
 def add_laplace(values: Integers, scale: float) -> Integers:
-    """Each value plus independent discrete Laplace noise.
+    """Add independent discrete Laplace noise to each value.
 
     With an L1 sensitivity of s it costs the pure epsilon s / scale.
     """
@@ -89,7 +86,7 @@ def add_laplace(values: Integers, scale: float) -> Integers:
 
 
 def add_gaussian(values: Integers, stddev: float) -> Integers:
-    """Each value plus independent discrete Gaussian noise.
+    """Add independent discrete Gaussian noise to each value.
 
     With an L2 sensitivity of s it costs the rho s^2 / (2 stddev^2) of zCDP.
     """
@@ -118,13 +115,13 @@ def _select(
     cost: float,
     epsilon: float,
 ) -> int:
-    """Scores may move against each other by twice their sensitivity: the scale follows."""
+    """Two scores may move apart by twice the sensitivity: the scale follows from that."""
     scale = 2.0 * sensitivity / epsilon
     while True:
         selection: Any = dp.m.make_noisy_max(
             _vector_domain(), dp.linf_distance(T="i64"), measure, scale=scale
         )
-        if selection.map(sensitivity) <= cost:  # OpenDP rounds what it claims upwards
+        if selection.map(sensitivity) <= cost:  # OpenDP rounds the cost that it states up
             return int(selection(scores))
         scale *= 1.0 + 1e-12
 
@@ -138,9 +135,9 @@ _ADDERS: dict[Noise, AddNoise] = {Noise.LAPLACE: add_laplace, Noise.GAUSSIAN: ad
 
 
 def register_sampler(noise: Noise, add: AddNoise) -> None:
-    """Trust a sampler for a kind of noise that has none.
+    """Register a sampler for a kind of noise that has none.
 
-    `add` must be exact on whole numbers: the privacy of every release that uses it rests on it.
+    `add` must be exact on whole numbers: every release that uses it depends on that.
     """
     if noise in _ADDERS:
         raise InvalidInput(f"`noise` must be a kind without a sampler; got {noise}, which has one.")

@@ -1,7 +1,7 @@
 """A curator for experiments and tests: its noise comes from a seeded generator.
 
-It protects nobody. What it gives has the distribution of a release, and can be repeated; so a
-release must never come from it, and nothing on the way to a release imports this module.
+It protects no one. Its answers have the distribution of a release but can be repeated, so a release
+must never come from it. No code that makes a release imports this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,19 @@ Integers = NDArray[np.int64]
 
 
 class SimulatedCurator(Curator):
-    """Not private: a curator whose noise can be repeated, for experiments."""
+    """Not private: a curator whose noise can be repeated, for experiments.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from juncture.privacy import Budget, Pure
+    >>> from juncture.private.sources.source import CodedTable
+    >>> from juncture.tables.domain import Domain
+    >>> source = CodedTable(Domain({"sex": 2}), {"sex": [0, 1, 1]})
+    >>> with TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(f"{folder}/people.ledger", Budget(epsilon=1))
+    ...     curator = SimulatedCurator(source, ledger, rng=np.random.default_rng(0))
+    ...     curator.measure(["sex"], Pure(1.0)).values
+    array([2., 2.])
+    """
 
     def __init__(self, source: Source, ledger: Ledger, *, rng: np.random.Generator) -> None:
         super().__init__(source, ledger)
@@ -35,10 +47,10 @@ class SeededSampler:
         self._rng = rng
 
     def refuse_unknown(self, noise: Noise) -> None:
-        """See `Sampler.refuse_unknown`: every kind can be simulated, by rounding if need be."""
+        """See `Sampler.refuse_unknown`: every kind can be simulated, by rounding if necessary."""
 
     def add_noise(self, values: Integers, noise: Noise, scale: float) -> Integers:
-        """See `Sampler.add_noise`; rounded from the continuous form, but exact for Laplace."""
+        """See `Sampler.add_noise`: exact for Laplace, otherwise the continuous form, rounded."""
         if noise is Noise.LAPLACE:
             # A discrete Laplace variable is the difference of two geometric ones.
             stop = -math.expm1(-1.0 / scale)
@@ -48,7 +60,7 @@ class SeededSampler:
         return np.asarray(values + fresh, dtype=np.int64)
 
     def select(self, scores: Integers, sensitivity: int, price: Price) -> int:
-        """See `Sampler.select`: by adding Gumbel noise."""
+        """See `Sampler.select`: the largest score after Gumbel noise is added."""
         gumbel = self._rng.gumbel(size=len(scores))
         return int(np.argmax(price.selection_epsilon * scores / (2.0 * sensitivity) + gumbel))
 

@@ -1,9 +1,9 @@
 """Counting inside DuckDB: rows stay in the engine, only counts leave it.
 
 The raw columns are read once and encoded, inside the engine, into a temporary table of small
-integers; it lives within the engine's memory limit and spills to disk beyond it. Cliques that lie
-in a small union are counted together, each union by one grouped count over the few columns that it
-needs, and only the cells that hold records come back.
+integers; beyond the engine's memory limit it spills to disk. Cliques of a small union are counted
+together, by one grouped count over the few columns of the union, and only the cells that hold
+records are returned.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from juncture.tables.factor import Factor
 from juncture.tables.schema import Schema
 
 _DIALECT = DuckDialect()
-# Groups of so many bits together are counted in a plain array instead of a hash table.
+# Groups of up to this many bits are counted in a plain array instead of a hash table.
 _ARRAY_BITS = 18
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _READERS = {
@@ -45,19 +45,24 @@ _READERS = {
 
 
 class ArrowTable(Protocol):
-    """Any table that speaks the Arrow PyCapsule interface: of pandas, polars, pyarrow, ..."""
+    """Any table with the Arrow PyCapsule interface: of pandas, Polars, pyarrow and others."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table as a stream."""
 
 
 class DuckDB:
-    """A table that DuckDB can read.
+    """A source from a table that DuckDB can read.
 
-    - a CSV or Parquet file, or a folder of such files: read within `memory_limit`;
+    - a CSV or Parquet file, or a folder of such files, read within `memory_limit`;
     - an Arrow table of any library;
-    - a DuckDB relation (`connection.table("people")`): counted on its own connection, in a
+    - a DuckDB relation (`connection.table("people")`), counted on its own connection, in a
       temporary table, with that connection's settings.
+
+    >>> from juncture.tables.columns import Boolean
+    >>> table = pa.table({"smokes": [True, False, True]})
+    >>> DuckDB(table, Schema({"smokes": Boolean()})).domain
+    Domain({'smokes': 2})
     """
 
     def __init__(
@@ -99,17 +104,17 @@ class DuckDB:
         return count_cliques(self.domain, cliques, self._exact_table)
 
     def exact_codes(self) -> CodedTable:
-        """All codes, brought into memory: for tables that fit."""
+        """All codes, copied into memory: for tables that fit."""
         listed = ", ".join(
             f"CAST({_DIALECT.quote_name(name)} AS INTEGER) + ({MISSING}) AS c{index}"
             for index, name in enumerate(self.domain)
         )
         result = self._exact_answers(f"SELECT {listed} FROM {self._name}")
-        columns = {name: result[f"c{place}"] for place, name in enumerate(self.domain)}
+        columns = {name: result[f"c{index}"] for index, name in enumerate(self.domain)}
         return CodedTable(self.domain, columns, self.schema)
 
     def _encode(self, relation: duckdb.DuckDBPyRelation) -> None:
-        """Make the temporary table; codes are shifted so that errors fit unsigned types too."""
+        """Make the temporary table; codes are shifted so that errors fit unsigned types."""
         columns = dict(zip(relation.columns, map(str, relation.dtypes), strict=True))
         refuse_absent(self.schema, list(columns))
         integers = {name for name, kind in columns.items() if kind in _INTEGERS}
@@ -122,9 +127,9 @@ class DuckDB:
         relation.query("juncture_table", sql)
 
     def _refuse_errors(self) -> None:
-        """Values that the schema calls errors end it here; only columns that have any are counted.
+        """Refuse values that the schema calls errors; only columns that have any are counted.
 
-        Errors are the smallest of the shifted codes, and the engine knows the smallest by heart.
+        Errors are the smallest of the shifted codes, and the engine keeps the smallest of a column.
         """
         names = list(self.domain)
         smallest = ", ".join(f"MIN({_DIALECT.quote_name(n)}) AS c{i}" for i, n in enumerate(names))
@@ -143,7 +148,7 @@ class DuckDB:
         refuse_errors(self.domain, errors)
 
     def _exact_table(self, subdomain: Domain) -> Factor:
-        """The counts of one clique: only occupied cells come out of the engine."""
+        """The counts of one clique; only occupied cells leave the engine."""
         names = [_DIALECT.quote_name(name) for name in subdomain]
         groups = f" GROUP BY {', '.join(names)}" if names else ""
         listed = ", ".join([*(f"{n} AS c{i}" for i, n in enumerate(names)), "COUNT(*) AS n"])
@@ -154,7 +159,7 @@ class DuckDB:
         return Factor(subdomain, table)
 
     def _exact_answers(self, sql: str) -> dict[str, NDArray[Any]]:
-        with self._lock:  # a connection serves one question at a time
+        with self._lock:  # a connection runs one query at a time
             return self._answers(sql)
 
     def _answers(self, sql: str) -> dict[str, NDArray[Any]]:
@@ -163,18 +168,18 @@ class DuckDB:
 
 
 def redact_error(error: duckdb.Error) -> str:
-    """What an engine's error says, without the values of the table that it may quote."""
+    """A message for an engine's error, without the values of the table that it may quote."""
     line = re.search(r"on Line: (\d+)", str(error))
     where = f" in line {line[1]}" if line else ""
     return (
         f"`table` must be one that DuckDB can read; got something else{where} "
-        f"({type(error).__name__}). Check that the file is whole, that its text is UTF-8, and that "
-        "every row has as many values as the first."
+        f"({type(error).__name__}). Check that the file is complete, that its text is UTF-8, and "
+        "that all rows have the same number of values."
     )
 
 
 def _code_type(size: int) -> str:
-    """A type for shifted codes."""
+    """The smallest type that holds shifted codes."""
     return "UTINYINT" if size <= 250 else "USMALLINT" if size <= 65_000 else "UINTEGER"
 
 
@@ -185,7 +190,7 @@ def exact_relation(
     spill: str = "",
     typed: bool = False,
 ) -> duckdb.DuckDBPyRelation:
-    """The table as a relation. CSV files are read as text unless their types are asked for."""
+    """The table as a relation. CSV files are read as text, or with `typed` by detected types."""
     if isinstance(table, duckdb.DuckDBPyRelation):
         return table
     connection = duckdb.connect(config={"memory_limit": memory_limit, "temp_directory": spill})
@@ -203,12 +208,12 @@ def exact_relation(
 
 
 def _escape_glob(file: Path) -> str:
-    """A path of which DuckDB takes no character for a pattern."""
+    """A path in which DuckDB sees no pattern."""
     return re.sub(r"([\[*?])", r"[\1]", str(file))
 
 
 def _detect_delimiter(file: Path) -> str:
-    """What divides the names in the first line: to guess from rows goes wrong on bad ones."""
+    """The delimiter of the names in the first line: guessing from rows fails on bad ones."""
     with file.open("rb") as content:
         head = content.readline(1 << 20).decode("utf-8", errors="replace")
     return max(",;\t|", key=head.count)
@@ -218,12 +223,12 @@ def _to_arrow(table: ArrowTable) -> pa.Table:
     if not hasattr(table, "__arrow_c_stream__"):
         raise InvalidInput(
             f"`table` must be a file, a DuckDB relation or an Arrow table; got "
-            f"{type(table).__name__}. pandas, polars and pyarrow tables are such."
+            f"{type(table).__name__}. Tables of pandas, Polars and pyarrow are Arrow tables."
         )
     try:
         return pa.table(table)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        # What Arrow says quotes values of the table.
+        # Arrow's own message quotes values of the table.
         raise InvalidInput(
             f"`table` must be one that Arrow can hold; got {type(table).__name__} with something "
             f"else ({type(error).__name__}). Give every column values of one type."
@@ -231,19 +236,19 @@ def _to_arrow(table: ArrowTable) -> pa.Table:
 
 
 def _is_hidden(path: Path) -> bool:
-    """Whether a file, or a folder on the way to it, is one that programs keep for themselves."""
+    """Whether a file or one of its folders is hidden: named with a dot or an underscore first."""
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _list_files(path: Path) -> list[Path]:
-    """A file itself, or all files of a folder, of one kind that can be read."""
+    """The file itself, or all files of a folder; refuses kinds that cannot be read."""
     files = [path]
     if path.is_dir():
         inside = sorted(p for p in path.rglob("*") if p.is_file())
         files = [p for p in inside if not _is_hidden(p.relative_to(path))]
     if not files or not all(p.exists() for p in files):
         raise UnreadableFile(
-            f"`table` must be an existing file or a folder with files; got {path}. Check the name."
+            f"`table` must be an existing file or a folder with files; got {path}."
         )
     kinds = {p.suffix.lower() for p in files}
     if len(kinds) != 1 or not kinds.issubset(_READERS):

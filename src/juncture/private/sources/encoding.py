@@ -1,4 +1,4 @@
-"""Raw values to codes, as SQL: one definition of the encoding for every engine.
+"""SQL that turns raw values into codes: one definition of the encoding for every engine.
 
 Each column kind writes how its values become codes; a dialect says what its engine writes
 differently. A column's expression gives its code, or a negative number where the schema calls the
@@ -22,24 +22,24 @@ class DuckDialect:
     """DuckDB's SQL."""
 
     def quote_name(self, name: str) -> str:
-        """In double quotes."""
+        """The name in double quotes."""
         return quote_name(name)
 
     def quote_text(self, text: str) -> str:
-        """In single quotes."""
+        """The text in single quotes."""
         return quote_text(text)
 
     def cast_to_text(self, expression: str) -> str:
-        """By a cast."""
+        """A cast."""
         return f"CAST({expression} AS VARCHAR)"
 
     def index_of(self, expression: str, values: Sequence[str]) -> str:
-        """An enumeration's code: one look-up, however many values."""
+        """The code of an enumeration: one look-up for any number of values."""
         listed = ", ".join(map(self.quote_text, values))
         return f"CAST(enum_code(TRY_CAST({expression} AS ENUM({listed}))) AS INTEGER)"
 
     def days_since(self, day: dt.date, expression: str) -> str:
-        """By the function for differences."""
+        """A difference of dates."""
         return f"date_diff('day', {date_literal(day)}, {expression})"
 
 
@@ -47,33 +47,33 @@ class SparkDialect:
     """Spark's SQL."""
 
     def quote_name(self, name: str) -> str:
-        """In backticks."""
+        """The name in backticks."""
         doubled = name.replace("`", "``")
         return f"`{doubled}`"
 
     def quote_text(self, text: str) -> str:
-        """In single quotes; backslashes escape."""
+        """The text in single quotes, with backslashes as escapes."""
         escaped = text.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
 
     def cast_to_text(self, expression: str) -> str:
-        """By a cast."""
+        """A cast."""
         return f"CAST({expression} AS STRING)"
 
     def index_of(self, expression: str, values: Sequence[str]) -> str:
-        """The position in an array, less one."""
+        """The position in an array, minus one."""
         listed = ", ".join(map(self.quote_text, values))
         return f"CAST(nullif(array_position(array({listed}), {expression}), 0) - 1 AS INTEGER)"
 
     def days_since(self, day: dt.date, expression: str) -> str:
-        """By the function for differences."""
+        """A difference of dates."""
         return f"datediff({expression}, {date_literal(day)})"
 
 
 def code_expressions(
     schema: Schema, dialect: Dialect, integers: Container[str] = ()
 ) -> dict[str, str]:
-    """For each column, the SQL that gives its code; `integers` are already of such a type."""
+    """For each column, SQL for its code; the engine already holds `integers` as integers."""
     return {
         name: _code(name, column, dialect, name in integers)
         for name, column in schema.columns.items()
@@ -85,5 +85,5 @@ def _code(name: str, column: Column, dialect: Dialect, is_integer: bool) -> str:
     index, absent = column.index_sql(raw, dialect), column.missing_sql(raw)
     outside = OUTSIDE if column.outside_code is None else column.outside_code
     missing = MISSING if column.missing_code is None else column.missing_code
-    # Regular values are by far the most: nothing else is looked at for them.
+    # Most values are regular: for them, nothing else is computed.
     return f"COALESCE({index}, CASE WHEN {absent} THEN {missing} ELSE {outside} END)"

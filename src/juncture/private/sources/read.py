@@ -1,4 +1,4 @@
-"""One way in for every kind of table: a file, a table in memory, a table of an engine."""
+"""One function that reads every kind of table: a file, a table in memory, or in an engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_table(
     *,
     memory_limit: str = "1GB",
 ) -> Source:
-    """A private table as a source, which a curator counts in.
+    """Read a private table as a source of counts for a curator.
 
     Every value is checked against the schema; only counts leave the engine.
 
@@ -69,7 +69,7 @@ def _load_schema(schema: Schema | str | Path) -> Schema:
 
 
 def _is_spark_frame(table: object) -> TypeGuard[SparkFrame]:
-    """Whether a table is Spark's: if so, somebody has imported pyspark."""
+    """Whether a table is Spark's; it can only be if pyspark has been imported."""
     spark = sys.modules.get("pyspark.sql")
     return spark is not None and isinstance(table, spark.DataFrame)
 
@@ -79,7 +79,7 @@ def _type_name(value: object) -> str:
 
 
 def _hint(table: object) -> str:
-    """What to do about objects that are nearly tables."""
+    """Advice for objects that are almost tables."""
     if hasattr(table, "collect"):
-        return " Give `table.collect()`."
-    return " Give `pyarrow.table(...)` of it." if isinstance(table, dict) else ""
+        return " Pass `table.collect()`."
+    return " Pass `pyarrow.table(table)`." if isinstance(table, dict) else ""

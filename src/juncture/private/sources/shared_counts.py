@@ -1,7 +1,7 @@
-"""Which cliques to count together: one pass over the records serves all that lie in a union.
+"""Which cliques to count together: one pass over the records serves all cliques of a union.
 
-Unions are grown greedily from the largest clique not yet covered, by the attribute that covers
-most of the others for its size, and stay within a number of cells that counts quickly.
+Unions grow greedily from the largest clique not yet covered, by the attribute that covers most of
+the others for its size, and stay small enough to be counted quickly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 
-# Tables of so many cells stay in a processor's cache while they are counted.
+# Tables of this many cells stay in a processor's cache while they are counted.
 MAX_CELLS = 1 << 14
 
 
@@ -22,20 +22,20 @@ def count_cliques(
     count: Callable[[Domain], Factor],
     max_cells: int = MAX_CELLS,
 ) -> list[Factor]:
-    """The counts of all cliques, axes in the order asked, by counting unions of them."""
+    """Count all cliques by counting unions of them; axes are in the order given."""
     subdomains = [domain.project(clique) for clique in cliques]
     distinct = dict.fromkeys(domain.canonical(subdomain) for subdomain in subdomains)
     tables: dict[Clique, Factor] = {}
-    for union, served in covering_unions(domain, distinct, max_cells):
+    for union, served in find_unions(domain, distinct, max_cells):
         union_table = count(domain.project(union))
         tables |= {clique: union_table.project(clique) for clique in served}
-    return [tables[domain.canonical(part)].transpose(part) for part in subdomains]
+    return [tables[domain.canonical(each)].transpose(each) for each in subdomains]
 
 
-def covering_unions(
+def find_unions(
     domain: Domain, cliques: Iterable[Clique], max_cells: int = MAX_CELLS
 ) -> list[tuple[Clique, list[Clique]]]:
-    """Unions with the cliques that each is to serve, every clique once; large ones stay alone."""
+    """Unions, each with the cliques that it serves; every clique is served once."""
     remaining = dict.fromkeys(cliques)
     unions = []
     while remaining:
@@ -53,7 +53,7 @@ def covering_unions(
 def _best_addition(
     domain: Domain, union: set[str], remaining: Iterable[Clique], max_cells: int
 ) -> str | None:
-    """The attribute that brings in most cliques for its size, if any fits."""
+    """The attribute that adds most cliques for its size, if any fits."""
     room = max_cells // domain.size_of(union)
     gains: dict[str, int] = {}
     for clique in remaining:

@@ -1,4 +1,4 @@
-"""Where exact counts come from. Everything here is private: it has seen rows, and adds no noise."""
+"""Sources of exact counts. Everything here is private: it reads rows and adds no noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.schema import Schema
 
-# Attributes of up to so many values are kept in bytes.
+# Codes are kept in bytes if no attribute has more values than this.
 _BYTE = 256
 # Below this many counted records, waking a second thread costs more than it saves.
 _WORTH_THREADS = 200_000
@@ -28,11 +28,11 @@ class Source(Protocol):
 
     @property
     def domain(self) -> Domain:
-        """The attributes with their sizes: public."""
+        """The attributes with their sizes; public."""
 
     @property
     def schema(self) -> Schema | None:
-        """What the codes stand for, where somebody has said it: it goes into releases."""
+        """What the codes stand for, if there is a schema; it becomes part of releases."""
 
     @property
     def is_public(self) -> bool:
@@ -40,26 +40,32 @@ class Source(Protocol):
 
     @property
     def exact_n_records(self) -> int:
-        """The number of records: private unless neighbours replace a record."""
+        """The number of records; private unless neighbours replace a record."""
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
-        """How many records each cell of each clique holds, axes in the order asked."""
+        """The count of every cell of each clique, with axes in the order given."""
 
 
 class _CliqueLayout(NamedTuple):
-    """A clique: its domain and cells, and for each attribute its row of codes and its stride."""
+    """What counting a clique needs."""
 
     domain: Domain
     size: int
+    """The number of cells."""
     positions: tuple[int, ...]
+    """For each attribute, the index of its row of codes."""
     strides: tuple[int, ...]
+    """For each attribute, its stride in the table."""
 
 
 class CodedTable:
-    """Codes in memory: a flat array of integers for each attribute.
+    """A source from codes in memory: a flat array of integers for each attribute.
 
     `schema` says what the codes stand for. Without one they stand for themselves, and the domain is
     taken as public knowledge.
+
+    >>> CodedTable(Domain({"sex": 2}), {"sex": [0, 1, 1]}).exact_counts([("sex",)])[0].values
+    array([1., 2.])
     """
 
     def __init__(
@@ -74,9 +80,7 @@ class CodedTable:
         valid = [_validate_column(name, columns, size) for name, size in domain.items()]
         lengths = {len(column) for column in valid}
         if len(lengths) > 1:
-            raise InvalidInput(
-                f"`columns` must have one length; got {sorted(lengths)}. Give every record a code."
-            )
+            raise InvalidInput(f"`columns` must have one length; got {sorted(lengths)}.")
         self.exact_n_records = lengths.pop() if lengths else 0
         self._layouts: dict[Clique, _CliqueLayout] = {}
         narrow = max(domain.shape, default=1) <= _BYTE
@@ -95,7 +99,7 @@ class CodedTable:
         layouts = [self._layout(clique) for clique in cliques]
         sizes = [layout.size for layout in layouts]
         starts = list(accumulate((2 * size for size in sizes), initial=0))
-        firsts = list(accumulate((len(part.positions) for part in layouts), initial=0))
+        firsts = list(accumulate((len(each.positions) for each in layouts), initial=0))
         rows = np.array(
             [
                 (f, len(p.positions), s, p.size)
@@ -103,8 +107,8 @@ class CodedTable:
             ],
             dtype=np.int64,
         ).reshape(-1, 4)
-        positions = np.array([n for part in layouts for n in part.positions], dtype=np.int64)
-        strides = np.array([n for part in layouts for n in part.strides], dtype=np.int64)
+        positions = np.array([n for each in layouts for n in each.positions], dtype=np.int64)
+        strides = np.array([n for each in layouts for n in each.strides], dtype=np.int64)
         tables = np.zeros(starts[-1], dtype=np.int32)
         count = routine("count_bytes" if self._codes.dtype == np.uint8 else "count_wide")
 
@@ -120,13 +124,13 @@ class CodedTable:
         counts = tables.astype(np.float64)
         return [
             Factor.of_finite(
-                part.domain, counts[start : start + part.size].reshape(part.domain.shape)
+                each.domain, counts[start : start + each.size].reshape(each.domain.shape)
             )
-            for part, start in zip(layouts, starts, strict=False)
+            for each, start in zip(layouts, starts, strict=False)
         ]
 
     def _layout(self, clique: Clique) -> _CliqueLayout:
-        """A clique with what follows from it, made once."""
+        """The layout of a clique, made once."""
         if clique not in self._layouts:
             domain = self.domain.project(clique)
             self._layouts[clique] = _CliqueLayout(
@@ -141,7 +145,7 @@ class CodedTable:
 def _validate_column(
     name: str, columns: Mapping[str, ArrayLike], size: int
 ) -> NDArray[np.integer[Any]]:
-    """A column of codes, or a clear error."""
+    """The column of an attribute; refuses one that does not hold its codes."""
     if name not in columns:
         raise InvalidInput(
             f"`columns` must have one for every attribute; got none for {name!r}. Add it, or take "

@@ -1,6 +1,6 @@
 """Counting inside Spark, for tables that have outgrown one machine: only counts leave it.
 
-An optional part: it needs pyspark (the extra `spark`) and an existing session.
+This is optional: it needs pyspark (the extra `spark`) and an existing session.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_CELLS = 1 << 18
 
 
 class Spark:
-    """A DataFrame of an existing session; for a table, `session.table(name)`."""
+    """A source from a DataFrame of an existing session; for a table, `session.table(name)`."""
 
     def __init__(self, frame: DataFrame, schema: Schema) -> None:
         self.schema = schema
@@ -40,7 +40,7 @@ class Spark:
         integers = {name for name, kind in kinds.items() if kind in _INTEGERS}
         codes = code_expressions(schema, _DIALECT, integers)
         # The encoded columns are kept by the engine, in memory or on its disks.
-        # A column of our own keeps it from being taken for an older one over the same files.
+        # A column with a unique name keeps Spark from reusing an older cache of the same files.
         self._codes = frame.selectExpr(
             *(f"{code} AS {_DIALECT.quote_name(name)}" for name, code in codes.items()),
             f"'{uuid4().hex}' AS {_DIALECT.quote_name(f'juncture {uuid4().hex}')}",
@@ -68,7 +68,7 @@ class Spark:
         return count_cliques(self.domain, cliques, self._exact_table, _MAX_CELLS)
 
     def _exact_table(self, subdomain: Domain) -> Factor:
-        """The counts of one clique: only occupied cells come out of the engine."""
+        """The counts of one clique; only occupied cells leave the engine."""
         table = np.zeros(subdomain.shape)
         if not subdomain:
             return Factor(subdomain, np.asarray(float(self.exact_n_records)))
@@ -87,12 +87,12 @@ class Spark:
         ]
         row = self._codes.selectExpr(*sums).collect()[0]
         return {
-            name: (int(row[f"e{place}_o"]), int(row[f"e{place}_m"]))
-            for place, name in enumerate(self.domain)
+            name: (int(row[f"e{index}_o"]), int(row[f"e{index}_m"]))
+            for index, name in enumerate(self.domain)
         }
 
 
 def _unpersist(frame: DataFrame) -> None:
-    """Free what the engine keeps, unless the session has ended before."""
+    """Free what the engine keeps, unless the session has already ended."""
     with suppress(Exception):
         frame.unpersist()

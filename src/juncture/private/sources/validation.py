@@ -1,6 +1,6 @@
-"""What every engine refuses, in the same words: absent columns, and values that are errors.
+"""What every engine refuses: missing columns, and values that the schema calls errors.
 
-Such values are named by their column and their number, and never shown.
+The messages give the column and the number of such values, and never show them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from juncture.tables.schema import Schema
 
 
 def refuse_absent(schema: Schema, columns: Sequence[str]) -> None:
-    """Every column of the schema must be there."""
+    """Refuse a table without some column of the schema."""
     absent = [name for name in schema.columns if name not in columns]
     if absent:
         raise InvalidInput(
@@ -23,7 +23,7 @@ def refuse_absent(schema: Schema, columns: Sequence[str]) -> None:
 
 
 def refuse_errors(domain: Domain, errors: Mapping[str, tuple[int, int]]) -> None:
-    """No value may be one that the schema calls an error: outside its domain, or missing."""
+    """Refuse values that the schema calls errors: outside the domain, or missing."""
     for name in domain:
         for n_rows, what, hint in zip(
             errors[name],
