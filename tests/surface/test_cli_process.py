@@ -168,7 +168,7 @@ def test_ctrl_c_is_how_exploring_ends_well(table: Table) -> None:
         time.sleep(0.5)  # the address is printed just before the server begins
         process.send_signal(signal.SIGINT)
         out, beside = process.communicate(timeout=60)
-    assert (process.returncode, out, beside) == (0, "Ended.\n", "")
+    assert (process.returncode, out, beside) == (0, "Stopped.\n", "")
 
 
 def test_a_reader_that_has_had_enough(table: Table) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from juncture.publish.comparison import compare_counts, small_cliques
+from juncture.publish.comparison import compare_counts, list_small_cliques
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 
@@ -31,11 +31,11 @@ def test_figures_of_one_clique() -> None:
 
 def test_every_small_clique_once() -> None:
     """Attributes, pairs and what is given beside them, without repetition or empty ones."""
-    assert small_cliques(DOMAIN, [("b", "a"), (), ("a",)]) == [("a",), ("b",), ("a", "b")]
+    assert list_small_cliques(DOMAIN, [("b", "a"), (), ("a",)]) == [("a",), ("b",), ("a", "b")]
 
 
 def test_pairs_beyond_all_measure_are_left_out() -> None:
     """A pair of a million million cells is not compared."""
     wide = Domain({"a": 10**6, "b": 10**6, "c": 2})
-    assert ("a", "b") not in small_cliques(wide)
-    assert ("c",) in small_cliques(wide)
+    assert ("a", "b") not in list_small_cliques(wide)
+    assert ("c",) in list_small_cliques(wide)

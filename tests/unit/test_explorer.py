@@ -138,7 +138,7 @@ def test_servers_on_one_machine_have_cookies_of_their_own() -> None:
 
 
 def test_the_page_holds_nothing_of_the_release(address: str) -> None:
-    """Whoever has no token gets the empty page, and no name of an attribute with it."""
+    """Anyone without a token gets the empty page, and no name of an attribute with it."""
     files = ["", *(f"static/{p.name}" for p in _static_files())]
     for path in files:
         reply = httpx.get(f"{address}/{path}")
@@ -392,15 +392,15 @@ def test_errors_of_sql_are_told(client: httpx.Client, query: str, words: str) ->
     assert words in reply.json()["error"]
 
 
-def test_other_errors_are_not_told() -> None:
-    """What goes wrong inside gets a 500 that tells nothing of the inside."""
+def test_other_errors_show_no_detail() -> None:
+    """What goes wrong inside gets a 500 without any detail."""
 
     def work() -> dict[str, Any]:
         raise ZeroDivisionError("of the inside")
 
     reply = _respond(work)
     assert reply.status_code == 500
-    message = "The question could not be worked out. Try a simpler one."
+    message = "The question could not be answered. Try a simpler one."
     assert json.loads(bytes(reply.body)) == {"error": message}
 
 
@@ -612,8 +612,8 @@ def test_serve_prints_an_address_that_answers(tmp_path: Path) -> None:
     assert facts["name"] == "small"
 
 
-def test_a_port_that_is_taken_is_told(address: str, tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_refused(address: str, tmp_path: Path) -> None:
     """A port that another server holds is refused with what to do."""
     path = small_release().save(tmp_path / "small.jct")
-    with pytest.raises(InvalidInput, match="Choose another port"):
+    with pytest.raises(InvalidInput, match="Use another port"):
         serve(path, port=int(address.rsplit(":", 1)[1]))

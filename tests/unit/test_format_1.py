@@ -9,7 +9,7 @@ import pytest
 
 from juncture import Budget, Neighbours, Status, load
 from juncture.publish.format_1 import upgrade
-from juncture.publish.report.document import report_html
+from juncture.publish.report.document import render_report
 
 FILES = Path(__file__).parents[1] / "files"
 
@@ -34,7 +34,7 @@ def test_a_release_under_epsilon_and_delta() -> None:
         ("f", 195.698),
         ("m", 190.97),
     ]
-    assert "(ε, δ) = (1, 10" in report_html(made).replace("<", " <")
+    assert "(ε, δ) = (1, 10" in render_report(made).replace("<", " <")
 
 
 def test_a_release_that_does_not_say_how_its_fit_ended() -> None:

@@ -123,23 +123,23 @@ def test_a_domain_has_sizes_or_values(tmp_path: Path) -> None:
         ("m.csv", "x,value\n0,1\n7,2\n", "Column 'x'.*got 7"),
         ("m.csv", "x,value\n0,one\n1,2\n", "`value` must be a number in every row"),
         ("m.csv", "x,value\n0,1\n1\n", "line 3 has another number of values"),
-        ("m.csv", "x,x,value\n0,0,1\n", "names twice"),
+        ("m.csv", "x,x,value\n0,0,1\n", "a name occurs twice"),
         ("m.csv", "", "no line of names"),
         ("m.csv", "x,value\n0,nan\n1,2\n", "must be finite"),
         ("m.csv", "x,value,stddev\n0,1,0\n1,2,1\n", "must be positive"),
-        ("m.json", "{", "no proper JSON"),
+        ("m.json", "{", "not valid JSON"),
         ("m.json", '{"a": 1}', '"measurements"'),
         ("m.json", '[{"values": [1]}]', "entry 1"),
         ("m.json", '[{"clique": ["x"], "values": ["a", "b"]}]', "entry 1"),
         ("m.json", "[3]", "entry 1"),
         ("m.json", '[{"clique": ["x"], "values": [1, 2, 3]}]', "must have 2 entries"),
         ("m.json", '[{"clique": ["x"], "values": [1, 2], "noise": "loud"}]', "one of gaussian"),
-        ("m.parquet", "not parquet", "no Parquet file"),
+        ("m.parquet", "not parquet", "not a Parquet file"),
         ("m.txt", "x,value\n", "must end in .csv"),
     ],
 )
-def test_slips_are_named(name: str, text: str, words: str, tmp_path: Path) -> None:
-    """Every slip gets an error that names the file and what to do."""
+def test_mistakes_are_named(name: str, text: str, words: str, tmp_path: Path) -> None:
+    """Every mistake gets an error that names the file and what to do."""
     path = written(tmp_path, name, text)
     with pytest.raises((InvalidInput, UnreadableFile), match=words) as caught:
         read_measurements([path], plain())

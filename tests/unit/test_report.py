@@ -23,7 +23,7 @@ from juncture.publish.report import palette
 from juncture.publish.report.axis import choose_ticks, format_compact
 from juncture.publish.report.charts import group_labels
 from juncture.publish.report.distributions import render_pairs
-from juncture.publish.report.document import report_html, write_report
+from juncture.publish.report.document import render_report, write_report
 from juncture.publish.report.reuse import python_example
 from juncture.tables.queries import Kron, Prefix
 
@@ -151,7 +151,7 @@ def release(request: pytest.FixtureRequest) -> Release:
 
 def test_the_page_is_whole_and_labelled(release: Release) -> None:
     """Elements are closed in order, drawings and scrolling parts have names, headings descend."""
-    page = Page(report_html(release))
+    page = Page(render_report(release))
     assert page.open == []
     assert page.all("html") == [{"lang": "en"}]
     assert len(page.all("h1")) == 1
@@ -169,7 +169,7 @@ def test_the_page_is_whole_and_labelled(release: Release) -> None:
 
 def test_the_page_asks_for_nothing(release: Release) -> None:
     """No element, style or script can lead to a request."""
-    source = report_html(release)
+    source = render_report(release)
     page = Page(source)
     assert not {name for name, _ in page.elements} & {"script", "img", "iframe", "object", "form"}
     for name, attributes in page.elements:
@@ -184,8 +184,8 @@ def test_the_page_asks_for_nothing(release: Release) -> None:
 
 def test_the_same_release_gives_the_same_bytes(release: Release, tmp_path: Path) -> None:
     """Nothing of the day or of the run is in the page, and the file holds it as it is."""
-    page = report_html(release)
-    assert report_html(release) == page
+    page = render_report(release)
+    assert render_report(release) == page
     target = write_report(release, tmp_path / "deep" / "report.html")
     assert target == tmp_path / "deep" / "report.html"
     assert target.read_bytes() == page.encode()
@@ -194,7 +194,7 @@ def test_the_same_release_gives_the_same_bytes(release: Release, tmp_path: Path)
 
 def test_hostile_names_are_shown_as_text() -> None:
     """What tries to be markup is read on the page, and the title is the text that was given."""
-    source = report_html(hostile(), title=HOSTILE)
+    source = render_report(hostile(), title=HOSTILE)
     assert "<script" not in source
     assert "onload=alert" not in re.sub(r'"[^"]*"|>[^<]*<', "", source)
     page = Page(source)
@@ -206,31 +206,31 @@ def test_without_a_ledger_no_guarantee_is_stated() -> None:
     """A release without ledger, or with events without costs, says so plainly."""
     bare = replace(fitted(), guarantee=None)
     for made in (bare, replace(bare, guarantee=guarantee_of([{"event": 1, "what": "counts"}]))):
-        words = Page(report_html(made)).text
+        words = Page(render_report(made)).text
         assert "No privacy guarantee is stated." in words
         assert "ε =" not in words
 
 
 @pytest.mark.parametrize("cost", [1e300, 10**400, -1.0, 0, float("nan"), True, "1", [1]])
-def test_unsound_costs_are_no_guarantee(cost: object) -> None:
+def test_invalid_costs_are_no_guarantee(cost: object) -> None:
     """What is no positive number of sensible size counts as no cost stated."""
     made = replace(
         fitted(), guarantee=guarantee_of([EVENT, {**EVENT, "epsilon": cost, "rho": cost}])
     )
-    assert "No privacy guarantee is stated." in Page(report_html(made)).text
+    assert "No privacy guarantee is stated." in Page(render_report(made)).text
 
 
 def test_an_empty_ledger_is_called_empty() -> None:
     """No events are not taken for no cost."""
-    words = Page(report_html(replace(fitted(), guarantee=guarantee_of([])))).text
-    assert "No privacy guarantee is stated. The ledger of this release holds no events." in words
+    words = Page(render_report(replace(fitted(), guarantee=guarantee_of([])))).text
+    assert "No privacy guarantee is stated. The ledger of this release has no events." in words
 
 
 @pytest.mark.parametrize("total", [1e-9, 1.0, 1e300])
 def test_any_total_can_be_shown(total: float) -> None:
-    """Models of a probability, and of absurdly many records, have a page of ordinary length."""
+    """Models of a probability, and of extremely many records, have a page of ordinary length."""
     made = Release(model=of([("p", "q")], {"p": 2, "q": 2}, total), guarantee=guarantee_of([EVENT]))
-    assert max(map(len, Page(report_html(made)).text.split())) < 60
+    assert max(map(len, Page(render_report(made)).text.split())) < 60
 
 
 @pytest.mark.parametrize("limit", ["_SMALL_TREE", "_LARGE_TREE"])
@@ -252,7 +252,7 @@ def test_pairs_of_large_trees_are_those_inside_cliques(
 
 def test_the_guarantee_adds_up_the_ledger() -> None:
     """Two events of 0.5 are an epsilon of 1: a ratio of e, and even odds move up to 73.1%."""
-    words = Page(report_html(fitted())).text
+    words = Page(render_report(fitted())).text
     assert "ε = 1 pure differential privacy" in words
     assert "more than 2.72 times likelier" in words
     assert "right at most 73.1% of the time" in words
@@ -271,7 +271,7 @@ def test_the_guarantee_adds_up_the_ledger() -> None:
 def test_the_neighbours_are_as_stated(neighbours: Neighbours | None, expected: str) -> None:
     """What is protected is what the file states; nothing is guessed from its noise."""
     made = replace(fitted(), guarantee=guarantee_of([EVENT], neighbours=neighbours))
-    words = Page(report_html(made)).text
+    words = Page(render_report(made)).text
     assert f"Neighbouring tables differ by {expected}" in words or expected in words
 
 
@@ -279,12 +279,12 @@ def test_the_neighbours_are_as_stated(neighbours: Neighbours | None, expected: s
     "budget", [Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=2.0), Budget(rho=0.4), None]
 )
 def test_report_explorer_and_repr_state_the_same(budget: Budget | None) -> None:
-    """One file, one guarantee: in the notion of the budget, whoever shows it."""
+    """One file, one guarantee: in the notion of the budget, wherever it is shown."""
     event = {**EVENT, "epsilon": None, "rho": 0.1} if budget and budget.delta else EVENT
     made = replace(fitted(), guarantee=guarantee_of([event], budget, Neighbours.REPLACE))
     assert made.guarantee is not None
     statement = made.guarantee.state(made.model.total)
-    page, facts = Page(report_html(made)).text, describe_guarantee(made)
+    page, facts = Page(render_report(made)).text, describe_guarantee(made)
     assert facts is not None
     assert (facts["symbol"], facts["value"]) == (statement.symbol, statement.value)
     assert f"privacy budget spent {statement}" in page
@@ -295,7 +295,7 @@ def test_report_explorer_and_repr_state_the_same(budget: Budget | None) -> None:
 def test_gaussian_events_give_rho_and_an_epsilon_with_delta() -> None:
     """Where an event has no pure epsilon, the page states rho and what follows for a delta."""
     event = {**EVENT, "mechanism": "discrete gaussian", "epsilon": None, "rho": 0.1}
-    words = Page(report_html(replace(fitted(), guarantee=guarantee_of([event, event])))).text
+    words = Page(render_report(replace(fitted(), guarantee=guarantee_of([event, event])))).text
     assert "ρ = 0.2 zero-concentrated" in words
     assert f"(ε, δ) = ({epsilon_of_rho(0.2, 1e-6):.4g}, 10 −6" in words
     assert "plus one in 1,000,000." in words
@@ -304,20 +304,20 @@ def test_gaussian_events_give_rho_and_an_epsilon_with_delta() -> None:
 def test_earlier_events_are_mentioned() -> None:
     """A ledger that begins with its fourth event had three before."""
     made = replace(fitted(), guarantee=guarantee_of([{**EVENT, "event": 4}]))
-    assert "The ledger had 3 events before" in Page(report_html(made)).text
+    assert "The ledger had 3 events before" in Page(render_report(made)).text
 
 
 def test_a_large_epsilon_is_called_large() -> None:
     """Beyond 5 the page warns that the bound allows near certainty; below it does not."""
     for epsilon, warned in ((4.9, False), (5.1, True)):
         made = replace(fitted(), guarantee=guarantee_of([{**EVENT, "epsilon": epsilon}]))
-        assert ("allows near certainty" in Page(report_html(made)).text) == warned
+        assert ("allows near certainty" in Page(render_report(made)).text) == warned
 
 
 def test_every_value_has_its_number() -> None:
     """The tables under the charts hold the model's one-way marginals, labels and all."""
     made = fitted()
-    words = Page(report_html(made)).text
+    words = Page(render_report(made)).text
     for label, count in zip(("red", "(missing)", "blue"), made.model.one_way("a"), strict=True):
         assert f"{label} {count:.1f} {100 * count / 186:.1f}%" in words
     assert "[1, 2.5)" in words
@@ -327,18 +327,18 @@ def test_a_free_attribute_is_uniform_and_called_so() -> None:
     """What was not measured is marked, and counts alike for every value."""
     model = of([("p",)], {"p": 3, "q": 5}, total=50.0)
     np.testing.assert_allclose(model.one_way("q"), model.project(("q",)).values)
-    words = Page(report_html(Release(model=model))).text
+    words = Page(render_report(Release(model=model))).text
     assert "Not measured: q." in words
-    assert "Not measured: all values count alike." in words
+    assert "Not measured: all values are taken to be equally likely." in words
 
 
 def test_misfits_are_flagged() -> None:
     """A measurement far off its noise is flagged; others are said to agree."""
     made = fitted()
-    words = Page(report_html(made)).text
+    words = Page(render_report(made)).text
     assert "1 of 3 contradict their own noise" in words
     honest = replace(made, measurements=made.measurements[1:2])
-    assert "The measurement agrees with the model" in Page(report_html(honest)).text
+    assert "The measurement agrees with the model" in Page(render_report(honest)).text
 
 
 def test_the_strongest_pair_comes_first() -> None:
@@ -370,11 +370,11 @@ def test_the_file_is_named_with_its_checksum(tmp_path: Path) -> None:
     """With the release's file, the page states its name, and its digest changes with a byte."""
     made = fitted()
     path = made.save(tmp_path / "people.jct")
-    first = report_html(made, source=path)
+    first = render_report(made, source=path)
     assert "Release of people" in first
     path.write_bytes(path.read_bytes() + b"x")
     digests = [
-        re.findall(r"[0-9a-f]{64}", page) for page in (first, report_html(made, source=path))
+        re.findall(r"[0-9a-f]{64}", page) for page in (first, render_report(made, source=path))
     ]
     assert [len(found) for found in digests] == [1, 1]
     assert digests[0] != digests[1]

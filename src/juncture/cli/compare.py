@@ -51,7 +51,7 @@ def compare(
       juncture compare people.jct people.csv
       juncture compare people.jct yesterday.jct --worst 20
     """
-    from juncture.publish.comparison import compare_counts, small_cliques
+    from juncture.publish.comparison import compare_counts, list_small_cliques
     from juncture.publish.release import load
 
     require_file(release, "RELEASE")
@@ -62,7 +62,7 @@ def compare(
         _release_counts(mine, load(other)) if with_release else _table_counts(mine, other, schema)
     )
     measured = [m.clique for m in mine.measurements]
-    cliques = small_cliques(mine.model.domain, measured)
+    cliques = list_small_cliques(mine.model.domain, measured)
     results = compare_counts(cliques, truth, mine.model.project_many)
     if as_json:
         _print_json(results, private=not with_release)

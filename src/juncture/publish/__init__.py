@@ -1,1 +1,1 @@
-"""What is given away: the release file, records, the report, the explorer."""
+"""What is published: the release file, synthetic records, the report, the explorer."""

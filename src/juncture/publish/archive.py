@@ -1,9 +1,9 @@
-"""A file of one JSON document and raw arrays of numbers, safe to open whoever wrote it.
+"""A file of one JSON document and raw arrays of numbers, which is safe to open from any source.
 
 The container is a zip archive whose members are stored, not compressed, so that nothing in it can
 be larger than the file itself; a reader allocates no more than that. Members have fixed names,
-every one is listed in the document with its length and checksum, and no code is ever run or object
-rebuilt from it. Checksums notice damage; they are no signature.
+every one is listed in the document with its length and checksum, and no code is ever run and no
+object unpickled. Checksums detect damage; they are not a signature.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read(path: Path) -> tuple[Document, list[Vector]]:
     except UnreadableFile:
         raise
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError) as error:
-        raise _unreadable(path, f"it is cut short, altered or of another kind ({error})") from None
+        raise _unreadable(path, f"it is truncated, altered or of another kind ({error})") from None
 
 
 def _read(path: Path, archive: zipfile.ZipFile) -> tuple[Document, list[Vector]]:
@@ -66,7 +66,7 @@ def _read(path: Path, archive: zipfile.ZipFile) -> tuple[Document, list[Vector]]
     try:
         document = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
-        raise _unreadable(path, "its document is not proper JSON") from None
+        raise _unreadable(path, "its document is not valid JSON") from None
     entries = document.pop("arrays", None) if isinstance(document, dict) else None
     sizes = {member.filename: member.file_size for member in members}
     if not isinstance(entries, list) or len(entries) != len(members) - 2:
@@ -75,7 +75,7 @@ def _read(path: Path, archive: zipfile.ZipFile) -> tuple[Document, list[Vector]]
     for index, entry in enumerate(entries):
         name = _array_name(index)
         if not isinstance(entry, dict) or sizes.get(name) != 8 * _length(entry):
-            raise _unreadable(path, f"array {index} has not the length that the document says")
+            raise _unreadable(path, f"array {index} does not have its stated length")
         data = archive.read(name)
         if _digest(data) != entry.get("sha256"):
             raise _unreadable(path, f"array {index} does not match its checksum")
@@ -84,7 +84,7 @@ def _read(path: Path, archive: zipfile.ZipFile) -> tuple[Document, list[Vector]]
 
 
 def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
-    """Only the names we write, each once, and nothing that grows when it is read."""
+    """Refuse members with other names than we write, and any that would grow when read."""
     if len(members) > _MAX_ARRAYS + 2:
         raise _unreadable(path, f"it has {len(members)} members")
     expected = {_DOCUMENT, _CHECKSUM, *(_array_name(i) for i in range(len(members) - 2))}
@@ -122,5 +122,5 @@ def _digest(content: bytes) -> str:
 def _unreadable(path: Path, reason: str) -> UnreadableFile:
     return UnreadableFile(
         f"`path` must be a file that Juncture wrote; got {path}: {reason}. "
-        "Ask for it again where it came from."
+        "Get the file again from its source."
     )

@@ -1,4 +1,4 @@
-"""How far two sets of counts lie apart, marginal by marginal."""
+"""How far apart two sets of counts are, marginal by marginal."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
 
 Counts = Callable[[Sequence[Clique]], Iterable[Factor]]
-"""What knows the counts of some cliques: a model, another model, a table."""
-# Pairs of more cells than this say little and take long.
+"""What gives the counts on some cliques: a method of a model or of a table."""
+# Pairs with more cells than this say little and take long.
 MAX_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How far two tables of counts on one clique lie apart."""
+    """How far apart two tables of counts on one clique are."""
 
     clique: Clique
     cells: int
     error: float
-    """Half the L1 distance, relative to the first: the share of records that lie elsewhere."""
+    """Half the L1 distance, relative to the first: the share of records in another cell."""
     mean: float
     """The mean absolute difference of a cell, in records."""
     largest: float
     """The largest absolute difference of a cell, in records."""
 
 
-def small_cliques(domain: Domain, more: Iterable[Clique] = ()) -> list[Clique]:
-    """Every attribute, every pair of a sensible size, and some cliques more, each once."""
+def list_small_cliques(domain: Domain, more: Iterable[Clique] = ()) -> list[Clique]:
+    """Every attribute, every pair of a sensible size, and the cliques in `more`, each once."""
     pairs = [p for p in combinations(domain, 2) if domain.size_of(p) <= MAX_CELLS]
     extra = [clique for clique in map(domain.canonical, more) if clique]
     return list(dict.fromkeys([*((name,) for name in domain), *pairs, *extra]))

@@ -1,8 +1,8 @@
 """Release files of format 1, read as format 2.
 
-Format 1 kept everything about privacy and fit in one bag, `statistics`, beside the bare events of
-the ledger: the budget as a text of names and numbers, the neighbours by their name, the workload as
-cliques with commas between the names. What is not stated there stays unknown.
+Format 1 kept everything about privacy and fit in one mapping, `statistics`, beside the bare events
+of the ledger: the budget as a text of names and numbers, the neighbours by their name, the workload
+as cliques with commas between the names. What is not stated there stays unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CONTEXT = ("budget", "spent", "neighbours", "mechanism", "workload")
 
 
 def upgrade(document: Document) -> Document:
-    """The document of a format-1 file in the words of format 2."""
+    """The document of a format-1 file as a document of format 2."""
     statistics = dict(document["statistics"])
     events = document["ledger"]
     guarantee = None

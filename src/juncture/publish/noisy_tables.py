@@ -32,14 +32,14 @@ Column = Sequence[Any]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read what a file leaves open."""
+    """What the files refer to, and what holds where a file does not state it."""
 
     domain: Domain
     codebook: Codebook
     stddev: float | None = None
-    """Of the noise, where a file does not say it."""
+    """The standard deviation of the noise, where a file does not state it."""
     noise: str | Noise = Noise.GAUSSIAN
-    """The kind of noise, where a file does not say it."""
+    """The kind of noise, where a file does not state it."""
 
 
 def read_domain(path: str | Path) -> tuple[Domain, Codebook]:
@@ -47,7 +47,7 @@ def read_domain(path: str | Path) -> tuple[Domain, Codebook]:
     content = _read_json(Path(path))
     if not isinstance(content, dict) or not content:
         raise UnreadableFile(
-            f'`path` must hold a JSON object such as {{"age": 85, "sex": ["f", "m"]}}; got '
+            f'`path` must contain a JSON object such as {{"age": 85, "sex": ["f", "m"]}}; got '
             f"{type(content).__name__} in {path}. Give each attribute a size or its values."
         )
     sizes = {n: len(v) if isinstance(v, list) else v for n, v in content.items()}
@@ -72,9 +72,7 @@ def read_measurements(paths: Iterable[str | Path], options: ReadOptions) -> list
 def _read_file(path: Path, options: ReadOptions) -> list[Measurement]:
     kind = path.suffix.lower()
     if kind not in _KINDS:
-        raise UnreadableFile(
-            f"`path` must end in {', '.join(_KINDS)}; got {path}. Convert the file."
-        )
+        raise UnreadableFile(f"`path` must end in {', '.join(_KINDS)}; got {path}.")
     if kind == ".json":
         return _parse_document(path, _read_json(path), options)
     table = _read_csv(path) if kind == ".csv" else _read_parquet(path)
@@ -85,8 +83,8 @@ def _parse_document(path: Path, content: Any, options: ReadOptions) -> list[Meas
     listed = content.get("measurements") if isinstance(content, dict) else content
     if not isinstance(listed, list) or not listed:
         raise UnreadableFile(
-            f'`path` must hold {{"measurements": [...]}}; got another document in {path}. List '
-            "measurements with clique, values and stddev."
+            f'`path` must contain {{"measurements": [...]}}; got another document in {path}. Each '
+            "measurement needs clique, values and stddev."
         )
     return [_parse_entry(number, entry, options) for number, entry in enumerate(listed, start=1)]
 
@@ -98,8 +96,8 @@ def _parse_entry(number: int, entry: Any, options: ReadOptions) -> Measurement: 
         scales = None if stddev is None else np.asarray(stddev, dtype=np.float64)
     except (TypeError, KeyError, ValueError, AttributeError):
         raise InvalidInput(
-            f"`measurements` must have clique, values and stddev; got entry {number} without, or "
-            "with something else than names and numbers in them. Write them out."
+            f"`measurements` must have clique, values and stddev, with names and numbers in them; "
+            f"got something else in entry {number}."
         ) from None
     return _make_measurement(
         clique, values, scales, entry.get("noise", options.noise), options.domain
@@ -129,8 +127,8 @@ def _parse_table(table: Mapping[str, Column], options: ReadOptions) -> Measureme
     names = [name for name in table if name not in (_VALUE, _STDDEV)]
     if _VALUE not in table:
         raise InvalidInput(
-            f"`table` must have a column {_VALUE!r}; got {', '.join(table) or 'none'}. Name the "
-            "column of noisy counts so."
+            f"`table` must have a column {_VALUE!r} with the noisy counts; got "
+            f"{', '.join(table) or 'none'}."
         )
     subdomain = options.domain.project(names)
     cells = _cell_indices(subdomain, options.codebook, table)
@@ -146,7 +144,7 @@ def _parse_table(table: Mapping[str, Column], options: ReadOptions) -> Measureme
 def _cell_indices(
     subdomain: Domain, book: Codebook, table: Mapping[str, Column]
 ) -> NDArray[np.int64]:
-    """The place of each row among the cells: every cell once."""
+    """The index of each row's cell; every cell must be there once."""
     codes = [_encode_column(name, book[name], table[name]) for name in subdomain]
     n_rows = len(table[_VALUE])
     flat = (
@@ -158,8 +156,7 @@ def _cell_indices(
     if distinct != subdomain.size or n_rows != subdomain.size:
         raise InvalidInput(
             f"`table` must have one row for each of the {subdomain.size} cells; got {n_rows} rows "
-            "for "
-            f"{distinct} cells. Add the missing cells, also those near zero, and remove "
+            f"for {distinct} cells. Add the missing cells, even those near zero, and remove "
             "repeated ones."
         )
     return flat
@@ -194,7 +191,7 @@ def _to_text(value: object) -> str:
 
 
 def _parse_plain(text: str) -> object:
-    """The number or the truth value that a text stands for, else itself."""
+    """The number or truth value that a text stands for, else the text itself."""
     for kind in (int, float):
         with suppress(ValueError):
             return kind(text)
@@ -205,9 +202,7 @@ def _parse_numbers(table: Mapping[str, Column], name: str) -> NDArray[np.float64
     try:
         return np.array([float(value) for value in table[name]])
     except (TypeError, ValueError):
-        raise InvalidInput(
-            f"`{name}` must be a number in every row; got something else. Fill it in."
-        ) from None
+        raise InvalidInput(f"`{name}` must be a number in every row; got something else.") from None
 
 
 def _read_csv(path: Path) -> dict[str, Column]:
@@ -217,12 +212,14 @@ def _read_csv(path: Path) -> dict[str, Column]:
     except OSError as error:
         raise _unreadable(path, str(error.strerror)) from None
     except (ValueError, csv.Error) as error:
-        raise _unreadable(path, f"no table in UTF-8 with a line of names ({error})") from None
+        raise _unreadable(path, f"not a UTF-8 table with a line of names ({error})") from None
     if not names:
         raise _unreadable(path, "no line of names")
     uneven = [line for line, row in enumerate(rows, start=2) if len(row) != len(names)]
     if uneven or len(set(names)) != len(names):
-        where = f"line {uneven[0]} has another number of values" if uneven else "names twice"
+        where = (
+            f"line {uneven[0]} has another number of values" if uneven else "a name occurs twice"
+        )
         raise _unreadable(path, where)
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return dict(zip(names, columns, strict=True))
@@ -237,9 +234,9 @@ def _read_parquet(path: Path) -> dict[str, Column]:
             columns: dict[str, Column] = parquet.read_table(file).to_pydict()
             return columns
     except OSError as error:
-        raise _unreadable(path, error.strerror or "no Parquet file") from None
+        raise _unreadable(path, error.strerror or "not a Parquet file") from None
     except pa.ArrowException:
-        raise _unreadable(path, "no Parquet file") from None
+        raise _unreadable(path, "not a Parquet file") from None
 
 
 def _read_json(path: Path) -> Any:  # noqa: ANN401
@@ -248,8 +245,8 @@ def _read_json(path: Path) -> Any:  # noqa: ANN401
     except OSError as error:
         raise _unreadable(path, str(error.strerror)) from None
     except (ValueError, RecursionError) as error:
-        raise _unreadable(path, f"no proper JSON ({error})") from None
+        raise _unreadable(path, f"not valid JSON ({error})") from None
 
 
 def _unreadable(path: Path, reason: str) -> UnreadableFile:
-    return UnreadableFile(f"`path` must be a file that can be read; got {path}: {reason}. Mend it.")
+    return UnreadableFile(f"`path` must be a file that can be read; got {path}: {reason}.")

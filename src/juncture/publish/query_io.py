@@ -33,7 +33,7 @@ _PLAIN: dict[str, type[Block]] = {
 
 
 def to_dict(query: Query, arrays: list[Vector]) -> QueryDict:  # noqa: C901, PLR0911
-    """A query as data; matrices are added to the arrays."""
+    """A query as plain data; matrices are appended to the arrays."""
     for name, kind in _PLAIN.items():
         if type(query) is kind:
             return {"kind": name}
@@ -65,7 +65,7 @@ def to_dict(query: Query, arrays: list[Vector]) -> QueryDict:  # noqa: C901, PLR
 
 
 def from_dict(text: QueryDict, arrays: list[Vector]) -> Query:  # noqa: C901, PLR0911
-    """The query that was written."""
+    """The query that `to_dict` wrote."""
     kind = text["kind"]
     if kind in _PLAIN:
         return _PLAIN[kind]()

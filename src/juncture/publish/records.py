@@ -1,7 +1,7 @@
-"""Synthetic records to CSV or Parquet, in a file or as a stream of bytes, a chunk at a time.
+"""Synthetic records as CSV or Parquet, in a file or as a stream of bytes, a chunk at a time.
 
-The records are those that `Release.synthesize` or `Release.sample` gives for the same random
-numbers, in the user's words: neither the format nor the size of the chunks changes them.
+The records are those that `Release.synthesize` or `Release.sample` gives for the same seed,
+decoded: neither the format nor the size of the chunks changes them.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from juncture.tables.records import Codes
 if TYPE_CHECKING:
     from juncture.publish.release import Release
 
-# Records in a file come so many at a time, and each chunk is a row group of a Parquet file.
+# How many records of a file are made at a time; each chunk is a row group of a Parquet file.
 _CHUNK = 250_000
-# Of a stream, someone waits for the first bytes.
+# Fewer in a stream: someone is waiting for the first bytes.
 _STREAM_CHUNK = 20_000
 
 
 class Method(StrEnum):
-    """How synthetic records come out of a model."""
+    """How synthetic records are made from a model."""
 
     SYNTHESIZE = "synthesize"
-    """Counts match the model's up to rounding; all codes are in memory at a time."""
+    """Counts match the model's up to rounding; all codes are in memory at once."""
     SAMPLE = "sample"
-    """Independent draws, in constant memory; counts differ from the model's by chance."""
+    """Records are independent draws, in constant memory; counts differ by chance."""
 
 
 class FileFormat(StrEnum):
-    """How records are written."""
+    """The file formats for records."""
 
     CSV = "csv"
     PARQUET = "parquet"
 
     @classmethod
     def of(cls, path: Path) -> FileFormat:
-        """The format that a file's name asks for."""
+        """The format that a file's name ends in."""
         suffix = path.suffix.lower().removeprefix(".")
         if suffix not in list(cls):
             known = " or ".join(f".{each}" for each in cls)
@@ -70,16 +70,16 @@ def write_records(
 ) -> int:
     """Write synthetic records to a .csv or .parquet file, and return how many.
 
-    - `path`: the file; it appears once it is whole, and not at all if something goes wrong.
-    - `n`: how many; the model's total, rounded, if not given.
+    - `path`: the file; it appears once it is complete, and not at all if something goes wrong.
+    - `n`: how many; by default the model's total, rounded.
     - `rng`: a seed or a generator; the same seed gives the same records.
     - `method`: "synthesize" for records whose counts match the model's up to rounding: what is
       counted in the file is what the model answers. "sample" for independent draws, as a
       simulation needs them; any number of these takes the same memory.
     - `watch`: called with what is done, the records written so far, and all.
 
-    With a schema, values are what the table itself would hold: numbers and dates are drawn inside
-    their bins. Without one, they are what the codebook calls them, or codes.
+    With a schema, values are those that the table itself could have: numbers and dates are drawn
+    inside their bins. Without one, they are the codebook's names, or codes.
     """
     target, chosen = Path(path), _parse_method(method)
     file_format = FileFormat.of(target)
@@ -109,7 +109,7 @@ def stream_records(
 ) -> Iterator[bytes]:
     """The bytes of the file that `write_records` writes, some at a time.
 
-    What cannot be given is refused by the call itself, before the first bytes.
+    Invalid arguments are refused by the call itself, before the first bytes.
     """
     key, kind = draw_key(rng), FileFormat(file_format)
     decoder = _make_decoder(release, key, kind)
@@ -149,7 +149,7 @@ def _make_decoder(release: Release, key: int, file_format: FileFormat) -> Record
 def _open_writer(file_format: FileFormat, file: Any, schema: pa.Schema) -> Any:  # noqa: ANN401
     if file_format is FileFormat.CSV:
         return csv.CSVWriter(file, schema)
-    # Without Arrow's own schema, a reader sees plain texts, not how we wrote them fast.
+    # Without Arrow's own schema, a reader sees plain texts, not the dictionaries that they are in.
     return parquet.ParquetWriter(file, schema, store_schema=False)
 
 
@@ -158,7 +158,7 @@ def _draw_chunks(
 ) -> Iterator[Codes]:
     """The codes of some records at a time, a row for each attribute."""
     sampler, starts = release.model.sampler, range(0, count, chunk_size)
-    if method is Method.SYNTHESIZE:  # rounding looks at all records together
+    if method is Method.SYNTHESIZE:  # rounding considers all records together
         codes = sampler.synthesize(count, key)
         return (codes[:, first : first + chunk_size] for first in starts)
     draw = partial(sampler.sample, key=key)
@@ -170,7 +170,7 @@ def _decode(release: Release, decoder: RecordDecoder, codes: Codes) -> pa.Table:
 
 
 class _Sink(io.RawIOBase):
-    """A file that is only written to, and emptied as it goes."""
+    """A file that is only written to; `take` empties it."""
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
@@ -189,6 +189,6 @@ class _Sink(io.RawIOBase):
         return self._length
 
     def take(self) -> bytes:
-        """What was written since the last time."""
+        """Everything that was written since the last call."""
         chunks, self._chunks = self._chunks, []
         return b"".join(chunks)

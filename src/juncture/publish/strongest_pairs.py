@@ -1,4 +1,4 @@
-"""The pairs of attributes that tell most about each other, for pages that show a few."""
+"""The pairs of attributes that depend on each other most, for pages that show a few."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from juncture.tables.domain import Clique
 from juncture.tables.factor import Factor
 
 _MAX_PAIRS = 5000
-# Up to so many cells, tables between all attributes take no time, and those of cliques little.
-_SMALL_TREE, _LARGE_TREE, _SMALL_PAIRS = 100_000, 20_000_000, 2_000_000
+# Up to this many cells in the tree and in all pairs, all pairs can be compared quickly.
+_SMALL_TREE, _SMALL_PAIRS = 100_000, 2_000_000
+# Up to this many cells in the tree, the pairs inside its cliques can.
+_LARGE_TREE = 20_000_000
 # Pairs that share less are not worth showing.
 _MIN_BITS = 0.005
 
@@ -29,7 +31,7 @@ class Pair(NamedTuple):
 
 
 class StrongestPairs(NamedTuple):
-    """Pairs, the strongest first, and in words which were compared."""
+    """Pairs, the strongest first, and a sentence about which pairs were compared."""
 
     pairs: list[Pair]
     scope: str
@@ -38,28 +40,31 @@ class StrongestPairs(NamedTuple):
 def find_strongest_pairs(
     model: Model, limit: int, *, max_values: int | None = None
 ) -> StrongestPairs:
-    """At most so many pairs, ranked by mutual information; none that share next to nothing.
+    """The strongest pairs by mutual information, without those that share next to nothing.
 
-    Only attributes of at most `max_values` values are looked at, where that is given. In a large
-    model not all pairs are compared, only those for which it takes little time.
+    - `limit`: how many pairs at most.
+    - `max_values`: consider only attributes with at most this many values.
+
+    In a large model not all pairs are compared, only those for which it takes little time.
     """
-    candidates, scope = _candidate_pairs(model)
+    candidates, scope = _choose_candidates(model)
     if max_values is not None:
         candidates = [p for p in candidates if max(model.domain[n] for n in p) <= max_values]
-    scored = (Pair(joint, mutual_bits(joint)) for joint in _joint_tables(model, candidates))
+    joints = _make_joint_tables(model, candidates)
+    scored = (Pair(joint, measure_mutual_bits(joint)) for joint in joints)
     best = nlargest(limit, scored, key=lambda pair: pair.bits)
     return StrongestPairs([pair for pair in best if pair.bits > _MIN_BITS], scope)
 
 
-def mutual_bits(joint: Factor) -> float:
-    """Mutual information of a two-attribute table, in bits."""
+def measure_mutual_bits(joint: Factor) -> float:
+    """The mutual information of a two-attribute table, in bits."""
     table = joint.values
     parts = entropy(table.sum(axis=0)) + entropy(table.sum(axis=1))
     return max(0.0, parts - entropy(table)) / float(np.log(2.0))
 
 
-def _candidate_pairs(model: Model) -> tuple[list[Clique], str]:
-    """The pairs to look at, and in words which they are."""
+def _choose_candidates(model: Model) -> tuple[list[Clique], str]:
+    """The pairs to compare, and a sentence about which they are."""
     domain, plan = model.domain, model.plan
     cells = sum(domain.shape) ** 2 // 2
     if plan.cells <= _SMALL_TREE and cells <= _SMALL_PAIRS:
@@ -73,8 +78,8 @@ def _candidate_pairs(model: Model) -> tuple[list[Clique], str]:
     return list(islice(dict.fromkeys(inside), _MAX_PAIRS)), scope
 
 
-def _joint_tables(model: Model, pairs: Sequence[Clique]) -> Iterator[Factor]:
-    """The joint tables: measured ones as they are, the others by sharing work."""
+def _make_joint_tables(model: Model, pairs: Sequence[Clique]) -> Iterator[Factor]:
+    """The joint tables of the pairs, sharing work where the tree is not too large."""
     if model.plan.cells > _LARGE_TREE:
         return (model.project(pair) for pair in pairs)
     return model.project_many(pairs)

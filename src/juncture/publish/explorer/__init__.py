@@ -1,1 +1,1 @@
-"""A local web page on a release: questions by clicking or in SQL, answered by its model."""
+"""A local web page about a release: its model answers questions asked by clicking or in SQL."""

@@ -1,4 +1,4 @@
-"""A release that answers the page's questions: one at a time, within limits."""
+"""The answers to the page's questions: one at a time, within limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answer = dict[str, Any]
 
 
 class Answers:
-    """Answers from the release alone. A model fills caches while it answers, hence the lock."""
+    """Answers from the release alone, under a lock: a model fills caches while it answers."""
 
     def __init__(self, release: Release, name: str = "release") -> None:
         self.release, self.model = release, release.model
@@ -29,11 +29,11 @@ class Answers:
         self.sql("SELECT COUNT(*) AS count FROM records")  # the first question is quick too
 
     def facts(self) -> Facts:
-        """What the release is."""
+        """What the page shows about the release before any question."""
         return self._facts
 
     def marginal(self, attributes: Sequence[str], conditions: Sequence[Condition]) -> Answer:
-        """The counts of a picture, all cells in order, and the query that they come from."""
+        """The counts for a chart, all cells in order, and the query that they come from."""
         shape = self.domain.project(attributes).shape
         self._refuse_large(attributes)
         query = build_sql(self.model.codebook, attributes, conditions)
@@ -51,7 +51,7 @@ class Answers:
         }
 
     def _measured_together(self, names: set[str]) -> bool:
-        """Whether some measurement, or clique of the model, is about all of these attributes."""
+        """Whether some measurement, or clique of the model, has all of these attributes."""
         measured = [m.clique for m in self.release.measurements] or self.model.cliques
         return len(names) < 2 or any(names.issubset(clique) for clique in measured)
 
@@ -71,7 +71,7 @@ class Answers:
         return self._one_at_a_time(chunks)
 
     def _one_at_a_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """The same chunks; other questions are answered between them."""
+        """The same chunks, with the lock free between them for other questions."""
         while True:
             with self._lock:
                 chunk = next(chunks, None)
@@ -80,7 +80,7 @@ class Answers:
             yield chunk
 
     def _refuse_large(self, attributes: Sequence[str]) -> None:
-        """Refuse a picture that would be too large, before anything is computed."""
+        """Refuse a chart that would be too large, before anything is computed."""
         for name in attributes:
             if self.domain[name] > limits.MAX_VALUES:
                 raise ModelTooLarge(
@@ -91,22 +91,22 @@ class Answers:
         if n_cells > limits.MAX_CELLS:
             raise ModelTooLarge(
                 f"`attributes` must make at most {limits.MAX_CELLS:,} combinations here; got "
-                f"{n_cells:,}. Take fewer attributes, or use juncture in Python for large tables."
+                f"{n_cells:,}. Choose fewer attributes, or use juncture in Python for large tables."
             )
 
 
 def _finite_or_none(value: object) -> object:
-    """JSON has no infinities."""
+    """The value, with None for infinities and not-a-number, which JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
 def validate_attributes(attributes: Sequence[str], limit: int = 3) -> tuple[str, ...]:
-    """At most as many as a picture can show, each once."""
+    """The attributes, if a chart can show that many and each is there once; else an error."""
     if len(attributes) > limit or len(set(attributes)) != len(attributes):
         raise InvalidInput(
             f"`attributes` must be at most {limit} different ones; got {len(attributes)}. "
-            "Ask about more of them in SQL."
+            "Use SQL for more."
         )
     return tuple(attributes)

@@ -1,4 +1,4 @@
-"""What a release is, in the words and numbers that the page shows first."""
+"""What the page shows about a release before any question."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from juncture.tables.columns import Column, Display, display_of
 
 Facts = dict[str, Any]
 _SPARKS = 28
-# How many pairs are proposed, and the most values that a picture of two attributes shows well.
-_MAX_PAIRS, _MAX_PICTURE = 4, 200
+# How many pairs are proposed, and how many values of each attribute a chart of two shows well.
+_MAX_PAIRS, _MAX_VALUES = 4, 200
 _SHORT = {Status.CERTIFIED: "fit certified", Status.AT_NOISE: "fit stopped at the noise"}
 _NOTIONS = {Notion.PURE: "epsilon", Notion.ZCDP: "rho", Notion.APPROXIMATE: "delta"}
 
@@ -43,12 +43,12 @@ def collect_facts(release: Release, name: str) -> Facts:
 
 
 def _first_pairs(model: Model) -> list[Pair]:
-    """Pairs to begin with, small enough for a picture."""
-    return find_strongest_pairs(model, _MAX_PAIRS, max_values=_MAX_PICTURE).pairs
+    """Pairs to begin with, small enough for a chart."""
+    return find_strongest_pairs(model, _MAX_PAIRS, max_values=_MAX_VALUES).pairs
 
 
 def describe_guarantee(release: Release) -> Facts | None:
-    """What the release promises, as its report says it too."""
+    """The guarantee of the release, in the same figures as in its report."""
     guarantee = release.guarantee
     if guarantee is None or not guarantee.holds:
         return None
@@ -66,7 +66,7 @@ def describe_guarantee(release: Release) -> Facts | None:
 
 
 def describe_fit(fit: FitSummary | None) -> Facts | None:
-    """How the fit ended, and by how much the best model could at most be better."""
+    """How the fit ended, and the most by which another model could be better."""
     if fit is None:
         return None
     certain = fit.loss > 0.0 <= fit.lower_bound
@@ -97,7 +97,7 @@ def _describe_attribute(model: Model, name: str, column: Column | None) -> Facts
 
 
 def _display(coding: Coding, column: Column | None) -> Display:
-    """As the column's kind says, unless the codebook gives the codes other meanings."""
+    """How to show an attribute: as its column says, unless the codebook has other meanings."""
     return column.display if column and column.coding == coding else display_of(coding)
 
 

@@ -1,12 +1,12 @@
-"""What stands before every request: who may ask, from where, and how much.
+"""The checks before every request: who may ask, from where, and how much.
 
 - The Host header must be a name of this machine: a page elsewhere whose name was pointed at this
   address (DNS rebinding) is refused.
 - Answers need the token, as `Authorization: Bearer <token>` or in the cookie that opening
-  `/?token=<token>` sets. The page itself holds nothing of the release and needs none.
-- A request that another page made, also one on another port of this machine, is refused: the
+  `/?token=<token>` sets. The page itself shows nothing of the release and needs none.
+- A request that another page made, even one on another port of this machine, is refused: the
   browser says where a request comes from.
-- Bodies have a limit; every reply carries headers that keep scripts, frames and referrers in.
+- Bodies have a limit; every reply has headers that confine scripts, frames and referrers.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _HEADERS = {
 
 
 def cookie_name(token: str) -> str:
-    """Of its own for each token: browsers share cookies between the ports of a machine."""
+    """The cookie's name, one per token: browsers share cookies between the ports of a machine."""
     return f"juncture-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
 
 
 class Guard:
-    """The app behind its door."""
+    """The app with these checks before it."""
 
     def __init__(self, app: App, *, token: str, hosts: Collection[str], any_address: bool) -> None:
         self._app, self._token = app, token.encode()
@@ -59,7 +59,7 @@ class Guard:
         self._hosts, self._any_address = {host.lower() for host in hosts}, any_address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request, let it in, or answer it here."""
+        """Refuse a request, pass it on to the app, or answer it here."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -83,7 +83,7 @@ class Guard:
         if not scope["path"].startswith("/api/"):
             return None
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            return _error_response(403, "Another page may not ask here.")
+            return _error_response(403, "Requests from other pages are refused.")
         if not self._is_token(_bearer_token(headers)) and not self._is_token(
             self._cookie_token(headers)
         ):
@@ -93,7 +93,7 @@ class Guard:
         return None
 
     def _log_in(self, scope: Scope) -> Response | None:
-        """`/?token=...` becomes a cookie, and leaves the address bar and the history."""
+        """Turn `/?token=...` into a cookie, so that it leaves the address bar and the history."""
         tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if scope["path"] != "/" or not tokens:
             return None
@@ -162,7 +162,7 @@ async def _read_body(receive: Receive) -> bytes | None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """The body once, then whatever comes: a client that goes away."""
+    """What the app receives: the body once, then what the client sends, such as a disconnect."""
     waiting = [body]
 
     async def receiving() -> Message:

@@ -1,4 +1,4 @@
-"""A picture's question as SQL: the query that is shown is the query that is run."""
+"""The question behind a chart as SQL: the query that is shown is the query that is run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class OneOf:
-    """Records whose attribute has one of some codes."""
+    """The records whose attribute has one of some codes."""
 
     attribute: str
     codes: tuple[int, ...]
@@ -31,7 +31,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Between:
-    """Records whose number lies between two ends; an end that is None is open."""
+    """The records whose number lies between two ends; an end that is None is open."""
 
     attribute: str
     low: float | None
@@ -44,7 +44,7 @@ Condition = OneOf | Between
 def build_sql(
     codebook: Codebook, attributes: Sequence[str], conditions: Iterable[Condition]
 ) -> str:
-    """The counts of all combinations of some attributes' values, among the records that agree."""
+    """A SELECT that counts all combinations of some attributes' values, under conditions."""
     domain = codebook.domain
     names = [quote_identifier(name) for name in domain.project(attributes)]
     outputs = [*names, f"COUNT(*) AS {quote_identifier(choose_name('count', attributes))}"]
@@ -81,14 +81,14 @@ def format_literal(value: str | float | bool) -> str:
 
 
 def condition_sql(condition: Condition, coding: Coding) -> str:
-    """A condition in SQL; it is about one attribute, as SQL here wants it."""
+    """A condition in SQL; it is about one attribute, as `Model.sql` requires."""
     if isinstance(condition, Between):
         return _within_sql(condition)
     codes = sorted(set(condition.codes))
     if not codes or not 0 <= codes[0] <= codes[-1] < coding.size:
         raise InvalidInput(
-            f"`codes` must be some of the {coding.size} codes of {condition.attribute!r}; got "
-            f"{codes}. Choose from 0 to {coding.size - 1}."
+            f"`codes` must be some of 0 to {coding.size - 1}, the codes of "
+            f"{condition.attribute!r}; got {codes}."
         )
     parts = list(_alternatives(quote_identifier(condition.attribute), coding, codes))
     joined = " OR ".join(parts)
@@ -101,7 +101,7 @@ def _within_sql(condition: Between) -> str:
         return f"{name} BETWEEN {format_literal(low)} AND {format_literal(high)}"
     if low is None and high is None:
         raise InvalidInput(
-            "`low` and `high` must not both be open; got neither. Give one, or no condition."
+            "`low` and `high` must not both be open; got neither. Give at least one of them."
         )
     return (
         f"{name} >= {format_literal(low)}"
@@ -111,7 +111,7 @@ def _within_sql(condition: Between) -> str:
 
 
 def _alternatives(name: str, coding: Coding, codes: Sequence[int]) -> Iterator[str]:
-    """Conditions, one of which must hold: intervals, single values, missing, outside."""
+    """Conditions to be joined by OR: intervals, single values, missing, outside."""
     meanings = [coding.meanings[code] for code in codes]
     for low, high in _merge_intervals(m for m in meanings if isinstance(m, tuple)):
         yield f"{name} >= {format_literal(low)} AND {name} < {format_literal(high)}"
@@ -168,14 +168,14 @@ def _group_runs(coding: Coding, values: Sequence[Meaning]) -> Iterator[list[Mean
     ordered = sorted(ranks[value] for value in values)
     numbers = list(ranks)
     for _, run in groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0]):
-        yield [numbers[place] for _, place in run]
+        yield [numbers[rank] for _, rank in run]
 
 
 def _outside_sql(name: str, coding: Coding, chosen: Sequence[Special]) -> str:
-    """A value outside the domain is not missing, and no comparison is true of it, nor false."""
+    """A condition for values outside the domain: not missing, but no comparison decides them."""
     if len(chosen) < sum(isinstance(m, Special) for m in coding.meanings):
         raise InvalidInput(
-            f"`codes` must hold all codes outside the domain or none; got {len(chosen)} of them. "
+            f"`codes` must have all codes outside the domain or none; got {len(chosen)} of them. "
             "SQL cannot tell them apart."
         )
     lowest = [m[0] for m in coding.meanings if isinstance(m, tuple)]

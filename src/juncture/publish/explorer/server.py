@@ -1,4 +1,4 @@
-"""The explorer's server: a page and four questions, on a release alone."""
+"""The explorer's server: a page and four kinds of questions, answered from a release alone."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class ConditionBody(_RequestBody):
     high: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
     def to_condition(self) -> Condition:
-        """As the question wants it."""
+        """The condition as the question needs it."""
         if self.codes is not None:
             return OneOf(self.attribute, tuple(self.codes))
         return Between(self.attribute, self.low, self.high)
 
 
 class MarginalBody(_RequestBody):
-    """The question behind a picture."""
+    """The question behind a chart."""
 
     attributes: list[str] = Field(default_factory=list)
     conditions: Annotated[list[ConditionBody], Field(max_length=limits.MAX_CONDITIONS)] = Field(
@@ -79,12 +79,18 @@ def create_app(
     hosts: Collection[str] = (),
     any_address: bool = False,
 ) -> FastAPI:
-    """The page and its questions as an app for any server.
+    """The page and its questions as an ASGI app for any server.
 
-    Names in `hosts` are allowed besides those of this machine; `any_address` allows every number.
+    - `release`: what is explored.
+    - `token`: the secret that answers need.
+    - `name`: what the page calls the release.
+    - `hosts`: host names that are allowed besides those of this machine.
+    - `any_address`: whether any IP address is allowed as the host.
     """
     if not token:
-        raise InvalidInput("`token` must not be empty; got nothing. Draw one with `secrets`.")
+        raise InvalidInput(
+            "`token` must not be empty; got nothing. Make one with `secrets.token_urlsafe()`."
+        )
     answers = Answers(release, name)
     app = FastAPI(title="Juncture explorer", openapi_url=None, docs_url=None, redoc_url=None)
     app.add_middleware(Guard, token=token, hosts=hosts, any_address=any_address)
@@ -134,7 +140,7 @@ def _add_routes(app: FastAPI, answers: Answers) -> None:
 
 
 def _respond(work: Callable[[], dict[str, Any] | Response]) -> Response:
-    """An answer; or what our errors say; or, for whatever else goes wrong, no detail."""
+    """The answer, or the message of one of our errors; any other error shows no detail."""
     try:
         answer = work()
         return answer if isinstance(answer, Response) else JSONResponse(answer)
@@ -142,12 +148,12 @@ def _respond(work: Callable[[], dict[str, Any] | Response]) -> Response:
         return JSONResponse({"error": str(error)}, status_code=400)
     except Exception:
         _LOG.exception("a question failed")
-        message = "The question could not be worked out. Try a simpler one."
+        message = "The question could not be answered. Try a simpler one."
         return JSONResponse({"error": message}, status_code=500)
 
 
 def _add_error_handlers(app: FastAPI) -> None:
-    """Errors have one form, and tell nothing of the inside."""
+    """Give all errors one form that reveals nothing internal."""
 
     @app.exception_handler(RequestValidationError)
     def invalid(_request: Request, error: RequestValidationError) -> Response:
@@ -169,10 +175,12 @@ def serve(
     token: str | None = None,
     open_browser: bool = False,
 ) -> None:
-    """Serve a release file's page until interrupted, and print its address.
+    """Serve the page of a release file until interrupted, and print its address.
 
-    `port` is 8417 where that is free, unless given; 0 is any free one. Without a `token`, one is
-    drawn. Only this machine can ask, unless another `host` is given.
+    - `host`: the address to listen on; with the default, only this machine can connect.
+    - `port`: by default 8417 if that is free; 0 for any free one.
+    - `token`: the secret in the address; by default, a random one.
+    - `open_browser`: whether to open the page in a browser.
     """
     path = Path(release_path)
     secret = token or secrets.token_urlsafe(24)
@@ -185,11 +193,11 @@ def serve(
         )
         if not _is_loopback(host):
             print(
-                f"Warning: {host} can be reached from other machines, and whoever has the address "
-                "below can ask. The connection is not encrypted.",
+                f"Warning: {host} can be reached from other machines, and anyone who has the "
+                "address below can ask questions. The connection is not encrypted.",
                 file=sys.stderr,
             )
-        print(f"Exploring {path.name} at\n\n    {url}\n\nCtrl-C ends it.", flush=True)
+        print(f"Exploring {path.name} at\n\n    {url}\n\nPress Ctrl-C to stop.", flush=True)
         if open_browser:
             Timer(0.5, webbrowser.open, [url]).start()
         _run(app, sock)
@@ -200,11 +208,11 @@ def _run(app: FastAPI, sock: socket.socket) -> None:
     try:
         uvicorn.Server(config).run(sockets=[sock])
     except KeyboardInterrupt:
-        print("Ended.")
+        print("Stopped.")
 
 
 def open_socket(host: str, port: int | None) -> socket.socket:
-    """A socket that listens: on the usual port if it is free and none was asked for."""
+    """A listening socket; if no port is given, on the usual one if that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in (_PORT, 0) if port is None else (port,):
         try:
@@ -217,7 +225,7 @@ def open_socket(host: str, port: int | None) -> socket.socket:
             return sock
     raise InvalidInput(
         f"`host` and `port` must be free to listen on; got {host} and {port}: {reason}. "
-        "Choose another port, or 0 for any free one."
+        "Use another port, or 0 for any free one."
     )
 
 
@@ -229,7 +237,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _display_host(host: str) -> str:
-    """The host as an address names it; listening everywhere is reached under this machine's."""
+    """The host in a URL; a server that listens everywhere is reached by this machine's name."""
     if host in ("0.0.0.0", "::", ""):
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""Which values to name on an axis: round numbers where there are numbers, and never too many."""
+"""Which values to label on an axis: round numbers where there are numbers, and never too many."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _WHOLE = re.compile(r"-?\d{1,9}")
 
 
 class Tick(NamedTuple):
-    """A name on an axis, at a place between 0 and the number of values."""
+    """A label on an axis, at a position between 0 and the number of values."""
 
     at: float
     label: str
 
 
 def choose_ticks(labels: Sequence[str], max_ticks: int = _MAX_TICKS) -> list[Tick]:
-    """The ticks of an axis with a value of this name at each step."""
+    """The ticks of an axis that has a value with this label at each step."""
     edges = _interval_edges(labels)
     if edges is not None:
         return _ticks_between(edges, max_ticks)
@@ -36,7 +36,7 @@ def choose_ticks(labels: Sequence[str], max_ticks: int = _MAX_TICKS) -> list[Tic
     for step in _STEPS:
         indices = [index for index, n in enumerate(numbers) if n is not None and n % step == 0]
         if step >= 1 and len(indices) <= max_ticks:
-            return [Tick(place + 0.5, labels[place]) for place in indices]
+            return [Tick(index + 0.5, labels[index]) for index in indices]
     return []
 
 
@@ -82,7 +82,7 @@ def format_compact(number: float) -> str:
 def draw_ticks(
     labels: Sequence[str], left: float, right: float, y: float, max_ticks: int = _MAX_TICKS
 ) -> Markup:
-    """Names under an axis from left to right; one that would touch another is left out."""
+    """Labels under an axis from left to right; one that would touch another is left out."""
     unit, end, marks = (right - left) / len(labels), left - _LETTER, []
     for tick in choose_ticks(labels, max_ticks):
         label = truncate(tick.label, 12)

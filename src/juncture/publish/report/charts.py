@@ -1,6 +1,6 @@
 """Charts as SVG: bars for few values, columns for many, heat maps for pairs.
 
-They are drawn about as wide as a phone, so letters keep their size.
+They are drawn about as wide as a phone screen, so letters keep their size.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from juncture.tables.layout import Vector
 WIDTH = 272.0
 MAX_BARS = 16
 _MAX_COLUMNS = 160
-# How much of the width columns take; what the lines behind them stand for is written beside them.
+# The width of the columns; the labels of the grid lines stand to their right.
 _PLOT = WIDTH - 34.0
 
 
 def svg(width: float, height: float, label: str, *children: Child, class_: str = "") -> Markup:
-    """A drawing that scales with its place and says what it shows."""
+    """A drawing that scales with the space it has, with a label for screen readers."""
     return tag(
         "svg",
         *children,
@@ -50,7 +50,7 @@ def draw_distribution(name: str, labels: Sequence[str], masses: Vector) -> Marku
 
 
 def _draw_bars(label: str, labels: Sequence[str], masses: Vector, shares: Vector) -> Markup:
-    """Horizontal bars, a line for each value."""
+    """Horizontal bars, one for each value."""
     row, left, right = 20.0 if len(labels) <= 8 else 17.0, 105.0, 42.0
     unit = (WIDTH - left - right) / (float(shares.max()) or 1.0)
     lines = []
@@ -99,7 +99,7 @@ def _draw_columns(label: str, labels: Sequence[str], masses: Vector, shares: Vec
 
 
 def _draw_grid(peak: float, floor: float, top: float) -> Markup:
-    """Lines at two or three round shares."""
+    """Grid lines at two or three round shares."""
     step = 10.0 ** math.floor(math.log10(peak))
     step = next(s for s in (step, 0.5 * step, 0.25 * step) if peak / s >= 2.0)
     step = step * math.ceil(peak / step / 4)
@@ -115,7 +115,7 @@ def _draw_grid(peak: float, floor: float, top: float) -> Markup:
 
 
 def group_labels(labels: Sequence[str], max_groups: int) -> tuple[list[int], list[str]]:
-    """Where groups of adjacent values begin (and the end), and what each is called."""
+    """Where groups of adjacent values begin (and the end), and the label of each group."""
     size = len(labels)
     count = math.ceil(size / math.ceil(size / max_groups))
     groups = [size * index // count for index in range(count + 1)]

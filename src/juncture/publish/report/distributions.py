@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 
 from juncture._util.html import Markup, join, tag
+from juncture._util.text import count_noun
 from juncture.model.information import entropy
 from juncture.model.model import Model
 from juncture.publish.report.charts import MAX_BARS, draw_distribution
@@ -18,7 +19,6 @@ from juncture.publish.report.words import (
     format_count,
     format_labels,
     format_percent,
-    pluralize,
     truncate,
 )
 from juncture.publish.strongest_pairs import find_strongest_pairs
@@ -33,34 +33,37 @@ _TOP_PAIRS, _MAX_VALUES = 6, 400
 def render_attributes(model: Model) -> Markup:
     """A chart for every attribute, with its numbers in a table."""
     free = set(model.plan.free_attributes)
-    cards = [_card(model, name, measured=name not in free) for name in model.domain]
+    cards = [_render_card(model, name, measured=name not in free) for name in model.domain]
     first = tag("div", cards[:_MAX_CARDS], class_="cards")
     if len(cards) <= _MAX_CARDS:
         return first
     rest = tag("div", cards[_MAX_CARDS:], class_="cards")
-    return join([first, fold(f"Show {pluralize(len(cards) - _MAX_CARDS, 'attribute')} more", rest)])
+    return join(
+        [first, fold(f"Show {count_noun(len(cards) - _MAX_CARDS, 'attribute')} more", rest)]
+    )
 
 
-def _card(model: Model, name: str, *, measured: bool) -> Markup:
+def _render_card(model: Model, name: str, *, measured: bool) -> Markup:
     labels = format_labels(model.codebook, name)
     masses = model.one_way(name)
-    note = None if measured else tag("p", "Not measured: all values count alike.", class_="hint")
+    unmeasured = "Not measured: all values are taken to be equally likely."
+    note = None if measured else tag("p", unmeasured, class_="hint")
     return tag(
         "figure",
         tag(
             "figcaption",
             tag("h3", truncate(name, _MAX_LETTERS), title=name),
-            tag("span", pluralize(len(labels), "value"), class_="hint"),
+            tag("span", count_noun(len(labels), "value"), class_="hint"),
         ),
         draw_distribution(name, labels, masses),
-        note or _frequent_values(labels, masses),
-        _number_table(name, labels, masses),
+        note or _render_frequent_values(labels, masses),
+        _render_numbers(name, labels, masses),
         class_="card" if measured else "card free",
     )
 
 
-def _frequent_values(labels: Sequence[str], masses: Vector) -> Markup | None:
-    """The largest values in words, where the chart does not name them."""
+def _render_frequent_values(labels: Sequence[str], masses: Vector) -> Markup | None:
+    """The most frequent values in words, where the chart does not label all."""
     if len(labels) <= MAX_BARS:
         return None
     order = np.argsort(-masses, kind="stable")[:3]
@@ -71,37 +74,37 @@ def _frequent_values(labels: Sequence[str], masses: Vector) -> Markup | None:
     return tag("p", f"Most frequent: {listing}", class_="hint")
 
 
-def _number_table(name: str, labels: Sequence[str], masses: Vector) -> Markup:
+def _render_numbers(name: str, labels: Sequence[str], masses: Vector) -> Markup:
     total = masses.sum() or 1.0
     rows = [
         (label, format_count(mass), format_percent(mass / total))
         for label, mass in islice(zip(labels, masses, strict=True), _MAX_VALUES)
     ]
     left = len(labels) - len(rows)
-    more = tag("p", f"And {pluralize(left, 'value')} more.", class_="hint") if left else None
+    more = tag("p", f"And {count_noun(left, 'value')} more.", class_="hint") if left else None
     heads = ("Value", "Records", "Share")
     content = render_table(f"Estimated records by {name}", heads, rows, numbers=(1, 2))
     return fold("Numbers", content, more)
 
 
 def render_pairs(model: Model) -> Markup:
-    """Heat maps of the pairs of attributes that tell most about each other."""
+    """Heat maps of the pairs of attributes that depend on each other most."""
     pairs, scope = find_strongest_pairs(model, _TOP_PAIRS)
-    cards = [_pair_card(model, pair.bits, pair.joint) for pair in pairs]
+    cards = [_render_pair_card(model, pair.bits, pair.joint) for pair in pairs]
     if not cards:
-        return tag("p", "No two attributes depend on each other in this model to speak of.")
-    return join([tag("p", _introduction(scope)), tag("div", cards, class_="cards pairs")])
+        return tag("p", "In this model, no two attributes depend on each other noticeably.")
+    return join([tag("p", _introduce(scope)), tag("div", cards, class_="cards pairs")])
 
 
-def _introduction(scope: str) -> str:
+def _introduce(scope: str) -> str:
     return (
         "Pairs are ranked by mutual information: how many bits one attribute tells about the "
-        f"other. {scope} In each picture a row adds up to 100%: the stronger the colour of a cell, "
-        "the larger its share of the row. Point at a cell for its numbers."
+        f"other. {scope} In each chart a row adds up to 100%: the stronger the colour of a cell, "
+        "the larger its share of the row. Point at a cell to see its numbers."
     )
 
 
-def _pair_card(model: Model, bits: float, joint: Factor) -> Markup:
+def _render_pair_card(model: Model, bits: float, joint: Factor) -> Markup:
     fewer, more = sorted(joint.domain, key=lambda name: joint.domain[name])
     labels = {name: format_labels(model.codebook, name) for name in (fewer, more)}
     drawn = draw_heat_map(
@@ -109,35 +112,37 @@ def _pair_card(model: Model, bits: float, joint: Factor) -> Markup:
     )
     return tag(
         "figure",
-        tag("figcaption", _heading(fewer, more)),
-        tag("p", _strength_sentence(fewer, more, bits, joint), class_="hint"),
+        tag("figcaption", _render_heading(fewer, more)),
+        tag("p", _describe_dependence(fewer, more, bits, joint), class_="hint"),
         drawn,
-        tag("p", _origin(model, (fewer, more)), class_="hint"),
+        tag("p", _describe_origin(model, (fewer, more)), class_="hint"),
         class_="card",
     )
 
 
-def _heading(one: str, other: str) -> Markup:
+def _render_heading(one: str, other: str) -> Markup:
     shown = [truncate(name, _MAX_LETTERS) for name in (one, other)]
     between = tag("span", " and ", class_="and")
     return tag("h3", shown[0], between, shown[1], title=f"{one} and {other}")
 
 
-def _strength_sentence(one: str, other: str, bits: float, joint: Factor) -> str:
-    """How much is known of one attribute by the other, for the one of which more is known."""
-    known = {name: entropy(joint.project((name,)).values) / np.log(2.0) for name in (one, other)}
-    target = min(known, key=lambda name: known[name])
+def _describe_dependence(one: str, other: str, bits: float, joint: Factor) -> str:
+    """How much of the uncertainty about one attribute the other removes.
+
+    Of the two attributes, the sentence is about the less uncertain one, where the share is larger.
+    """
+    unknown = {name: entropy(joint.project((name,)).values) / np.log(2.0) for name in (one, other)}
+    target = min(unknown, key=lambda name: unknown[name])
     source = other if target == one else one
-    share = min(1.0, bits / known[target]) if known[target] > 0 else 0.0
+    share = min(1.0, bits / unknown[target]) if unknown[target] > 0 else 0.0
     return (
         f"{describe_strength(share).capitalize()}: knowing {truncate(source, _MAX_LETTERS)} "
-        "removes "
-        f"{format_percent(share)} of the uncertainty about {truncate(target, _MAX_LETTERS)} "
-        f"({bits:.2f} bits)."
+        f"removes {format_percent(share)} of the uncertainty about "
+        f"{truncate(target, _MAX_LETTERS)} ({bits:.2f} bits)."
     )
 
 
-def _origin(model: Model, pair: Clique) -> str:
+def _describe_origin(model: Model, pair: Clique) -> str:
     together = any(set(pair) <= set(clique) for clique in model.cliques)
     return (
         "Measured together." if together else "Never measured together: inferred from other pairs."

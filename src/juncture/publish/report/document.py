@@ -1,6 +1,6 @@
-"""The report: one HTML file that says what a release is, and asks for nothing else.
+"""The report: one HTML file that says what a release is, and loads nothing else.
 
-The page has its style and drawings inside and no script; its policy forbids every request. The same
+The page contains its style and drawings and no script; its policy forbids every request. The same
 release gives the same bytes.
 """
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from juncture._util.atomic_file import atomic_write
 from juncture._util.html import Markup, join, tag
+from juncture._util.text import count_noun
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish.release import Release
@@ -19,8 +20,8 @@ from juncture.publish.report.guarantee import render_guarantee
 from juncture.publish.report.ledger_section import render_ledger
 from juncture.publish.report.reuse import render_reuse
 from juncture.publish.report.structure import render_structure
-from juncture.publish.report.style import style_sheet
-from juncture.publish.report.words import format_count, format_large, pluralize
+from juncture.publish.report.style import build_style_sheet
+from juncture.publish.report.words import format_count, format_large
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _LOGO = Markup(
@@ -38,38 +39,48 @@ def write_report(
     title: str | None = None,
     source: str | Path | None = None,
 ) -> Path:
-    """Write the report of a release to an HTML file, in one piece or not at all.
+    """Write the report of a release to an HTML file, and return its path.
 
-    `source` is the file that the release was loaded from: its name, size and checksum are stated.
+    - `path`: the file; it is written completely or not at all.
+    - `title`: the heading; by default, made from the name of `source`.
+    - `source`: the file that the release was loaded from; its name, size and checksum are stated.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from juncture import Domain, Model
+    >>> model = Model.of_potentials(Domain({"age": 2}), [], total=100)
+    >>> with TemporaryDirectory() as folder:
+    ...     page = write_report(Release(model=model), f"{folder}/people.html", title="People")
+    ...     print(page.name, "<h1>People</h1>" in page.read_text())
+    people.html True
     """
     target = Path(path)
-    page = report_html(release, title=title, source=source).encode()
+    page = render_report(release, title=title, source=source).encode()
     with atomic_write(target) as file:
         file.write(page)
     return target
 
 
-def report_html(
+def render_report(
     release: Release, *, title: str | None = None, source: str | Path | None = None
 ) -> str:
     """The report of a release as one HTML document."""
     file = None if source is None else Path(source)
     name = title or (f"Release of {file.stem}" if file else "Privacy-protected release")
-    sections = _sections(release, file)
+    sections = _make_sections(release, file)
     body = tag(
         "body",
         tag("a", "Skip to the report", href="#report", class_="skip"),
         tag(
             "div",
-            _header(release, name),
-            tag("div", _contents(sections), _main(sections), class_="columns"),
+            _render_header(release, name),
+            tag("div", _render_contents(sections), _render_main(sections), class_="columns"),
             class_="page",
         ),
     )
-    return f"<!DOCTYPE html>\n{tag('html', _head(name), body, lang='en')}\n"
+    return f"<!DOCTYPE html>\n{tag('html', _render_head(name), body, lang='en')}\n"
 
 
-def _head(name: str) -> Markup:
+def _render_head(name: str) -> Markup:
     return tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -78,42 +89,42 @@ def _head(name: str) -> Markup:
         tag("meta", name="color-scheme", content="light dark"),
         tag("link", rel="icon", href="data:,"),
         tag("title", name),
-        tag("style", Markup(style_sheet())),
+        tag("style", Markup(build_style_sheet())),
     )
 
 
-def _header(release: Release, name: str) -> Markup:
+def _render_header(release: Release, name: str) -> Markup:
     return tag(
         "header",
         tag("p", _LOGO, "Report of a release made with Juncture", class_="mark"),
         tag("h1", name),
-        tag("p", _introduction(release.guarantee), class_="intro"),
+        tag("p", _introduce(release.guarantee), class_="intro"),
         tag(
             "dl",
             [
                 tag("div", tag("dt", what), tag("dd", value))
-                for what, value in _key_figures(release)
+                for what, value in _list_key_figures(release)
             ],
             class_="figures",
         ),
     )
 
 
-def _introduction(guarantee: Guarantee | None) -> str:
+def _introduce(guarantee: Guarantee | None) -> str:
     protected = guarantee is not None and guarantee.holds
     basis = "counts to which noise was added" if protected else "noisy counts"
     return (
-        f"This is a statistical model of a table of records, estimated from {basis}; it holds no "
-        "record of anybody. Any question about the table can be asked of it, and this page says "
-        + ("what protects the people in the table, " if protected else "")
-        + "what the model found, and how far to trust it."
+        f"This is a statistical model of a table of records, estimated from {basis}; it contains "
+        "nobody’s record. It answers questions about the table, and this page says "
+        + ("how the people in the table are protected, " if protected else "")
+        + "what the model says, and how far to trust it."
     )
 
 
-def _key_figures(release: Release) -> list[tuple[str, str]]:
+def _list_key_figures(release: Release) -> list[tuple[str, str]]:
     model, guarantee = release.model, release.guarantee
     figures = [
-        (_records_label(guarantee), format_count(round(model.total))),
+        (_label_records(guarantee), format_count(round(model.total))),
         ("attributes" if len(model.domain) != 1 else "attribute", f"{len(model.domain):,}"),
         ("cells in the full table", format_large(model.domain.size)),
         ("measurements", f"{len(release.measurements):,}"),
@@ -124,7 +135,7 @@ def _key_figures(release: Release) -> list[tuple[str, str]]:
     return figures
 
 
-def _records_label(guarantee: Guarantee | None) -> str:
+def _label_records(guarantee: Guarantee | None) -> str:
     known = guarantee is not None and guarantee.neighbours is Neighbours.REPLACE
     return "records" if known else "records, estimated"
 
@@ -138,10 +149,10 @@ def _format_spent(guarantee: Guarantee | None, n_records: float) -> str:
 Section = tuple[str, str, str, Markup]
 
 
-def _sections(release: Release, source: Path | None) -> list[Section]:
-    """For each section its anchor, its name in the contents, its heading and what it holds."""
+def _make_sections(release: Release, source: Path | None) -> list[Section]:
+    """For each section: its anchor, its name in the contents, its heading, and its content."""
     model = release.model
-    named = pluralize(len(model.domain), "attribute")
+    named = count_noun(len(model.domain), "attribute")
     return [
         ("guarantee", "Guarantee", "The guarantee",
          render_guarantee(release.guarantee, model.total)),
@@ -155,12 +166,12 @@ def _sections(release: Release, source: Path | None) -> list[Section]:
     ]  # fmt: skip
 
 
-def _contents(sections: list[Section]) -> Markup:
+def _render_contents(sections: list[Section]) -> Markup:
     links = [tag("li", tag("a", short, href=f"#{anchor}")) for anchor, short, _, _ in sections]
     return tag("nav", tag("ol", links), aria_label="Contents")
 
 
-def _main(sections: list[Section]) -> Markup:
+def _render_main(sections: list[Section]) -> Markup:
     rendered = [
         tag("section", tag("h2", heading, id=f"{anchor}-title"), content, id=anchor,
             aria_labelledby=f"{anchor}-title")

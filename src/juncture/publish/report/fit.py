@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from juncture._util.html import Markup, join, tag
+from juncture._util.text import count_noun
 from juncture.errors import JunctureError
 from juncture.fit.misfit import Misfit, measure_misfit
 from juncture.fit.summary import FitSummary
@@ -13,7 +14,7 @@ from juncture.model.model import Model
 from juncture.privacy.request import describe_query
 from juncture.publish.release import Release
 from juncture.publish.report.tables import render_long_table, render_table
-from juncture.publish.report.words import format_number, pluralize, truncate
+from juncture.publish.report.words import format_number, truncate
 from juncture.tables.measurement import Measurement
 
 _FLAG, _LARGE = 6.0, 3.0
@@ -21,23 +22,23 @@ _MAX_ROWS = 300
 
 
 def render_fit(release: Release) -> Markup:
-    """Status and certificate, then one line for each measurement."""
+    """The status and the certificate, then one line for each measurement."""
     return join(
         [
-            _describe_status(release.fit),
-            _figure_table(release),
+            _render_status(release.fit),
+            _render_figures(release),
             _render_misfits(release.model, release.measurements),
         ]
     )
 
 
-def _describe_status(fit: FitSummary | None) -> Markup:
+def _render_status(fit: FitSummary | None) -> Markup:
     if fit is None:
         return tag("p", "The release does not say how its fit ended.")
     return tag("p", tag("strong", fit.status.headline), " ", fit.status.explanation)
 
 
-def _figure_table(release: Release) -> Markup | None:
+def _render_figures(release: Release) -> Markup | None:
     rows, fit = list[tuple[str, str, str]](), release.fit
     if fit is not None:
         bounded = math.isfinite(fit.lower_bound)
@@ -47,7 +48,7 @@ def _figure_table(release: Release) -> Markup | None:
              "certified: no model has a smaller loss"),
             ("Gap", fit.gap if bounded else None, "the loss is at most this far above the best"),
             ("Steps", fit.oracle_calls, "computations of all marginals"),
-            ("Seconds", fit.seconds, "where the release was made"),
+            ("Seconds", fit.seconds, "on the machine that made the release"),
         ]  # fmt: skip
         rows += [(n, format_number(value), why) for n, value, why in figures if value is not None]
     if release.mechanism:
@@ -59,7 +60,7 @@ def _figure_table(release: Release) -> Markup | None:
 
 
 def _format_value(value: object) -> str:
-    """Whatever a release states, at a length that can be read."""
+    """Any value that a release states, at a readable length."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return format_number(value) if abs(value) < 1e300 else "a very large number"
     if isinstance(value, list | tuple | dict):
@@ -70,18 +71,18 @@ def _format_value(value: object) -> str:
 def _render_misfits(model: Model, measurements: Sequence[Measurement]) -> Markup:
     heading = tag("h3", "Do the measurements agree with the model?")
     if not measurements:
-        return join([heading, tag("p", "The release holds no measurements to compare with.")])
+        return join([heading, tag("p", "The release has no measurements to compare with.")])
     misfits = [_compare(model, measurement) for measurement in measurements[:_MAX_ROWS]]
     pairs = list(zip(measurements, misfits, strict=False))
     flagged = [pair for pair in pairs if pair[1] is not None and pair[1].deviations > _FLAG]
     left = len(measurements) - len(misfits)
-    more = tag("p", f"And {pluralize(left, 'measurement')} more.", class_="hint") if left else None
+    more = tag("p", f"And {count_noun(left, 'measurement')} more.", class_="hint") if left else None
     heads = ("Measurement", "Asked", "Answers", "Noise", "Residuals", "Verdict")
     return join(
         [
             heading,
             tag("p", _EXPLANATION),
-            _summary(len(flagged), len(pairs)),
+            _render_summary(len(flagged), len(pairs)),
             render_table(
                 "Measurements that do not fit",
                 heads,
@@ -104,15 +105,16 @@ def _render_misfits(model: Model, measurements: Sequence[Measurement]) -> Markup
 
 _EXPLANATION = (
     "A measurement's residuals are compared with its own noise: the mean squared residual over the "
-    "variance is about 1, or less, where all is well. Far more means that the stated noise is too "
+    "variance is about 1 or less where all is well. Far more means that the stated noise is too "
     "small, that values were mixed up, or that other measurements contradict it."
 )
 
 
-def _summary(flagged: int, compared: int) -> Markup:
+def _render_summary(flagged: int, compared: int) -> Markup:
     if flagged:
         sentence = (
-            f"{flagged} of {compared} contradict their own noise. Do not rely on them unseen."
+            f"{flagged} of {compared} contradict their own noise. Check them before relying on "
+            "the release."
         )
         return tag("p", tag("strong", sentence), class_="note flag")
     sentence = "The measurement agrees" if compared == 1 else f"All {compared} measurements agree"
@@ -120,7 +122,7 @@ def _summary(flagged: int, compared: int) -> Markup:
 
 
 def _compare(model: Model, measurement: Measurement) -> Misfit | None:
-    """How a measurement fits; none where the model cannot be asked for its table."""
+    """How a measurement fits; None where the model cannot answer for its clique."""
     try:
         return measure_misfit(model, measurement)
     except JunctureError:
@@ -130,16 +132,12 @@ def _compare(model: Model, measurement: Measurement) -> Misfit | None:
 def _row(measurement: Measurement, misfit: Misfit | None) -> tuple[str | Markup, ...]:
     return (
         ", ".join(measurement.clique) or "all records",
-        _describe_query(measurement),
+        describe_query(measurement.query),
         f"{measurement.n_rows:,}",
         f"{measurement.noise} {_format_stddev(measurement)}",
         "" if misfit is None else f"{misfit.ratio:.2f}",
-        _verdict(misfit),
+        _render_verdict(misfit),
     )
-
-
-def _describe_query(measurement: Measurement) -> str:
-    return describe_query(measurement.query)
 
 
 def _format_stddev(measurement: Measurement) -> str:
@@ -151,7 +149,7 @@ def _format_stddev(measurement: Measurement) -> str:
     )
 
 
-def _verdict(misfit: Misfit | None) -> str | Markup:
+def _render_verdict(misfit: Misfit | None) -> str | Markup:
     if misfit is None:
         return "could not be compared"
     if misfit.deviations > _FLAG:

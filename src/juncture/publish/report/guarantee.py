@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from juncture._util.html import Markup, join, tag
+from juncture._util.text import count_noun
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.guarantee import Guarantee, Notion, Statement
-from juncture.publish.report.words import format_number, format_percent, pluralize
+from juncture.publish.report.words import format_number, format_percent
 
-# Beyond this epsilon even odds may become more than 99 percent.
+# Beyond this epsilon, even odds may become more than 99 percent.
 _LARGE = 5.0
 _CHANGE = {
     Neighbours.ADD_OR_REMOVE: "adding that person’s record to the table or removing it",
@@ -33,27 +34,27 @@ _RELATION = {
 def render_guarantee(guarantee: Guarantee | None, n_records: float) -> Markup:
     """The whole section, without its heading."""
     if guarantee is None:
-        return _no_guarantee(
-            "This release holds no ledger.",
+        return _render_no_guarantee(
+            "This release has no ledger.",
             "Its measurements may have been protected elsewhere, or not at all: this file does not "
-            "tell. Ask the publisher.",
+            "say. Ask the publisher.",
         )
     if not guarantee.events:
-        return _no_guarantee(
-            "The ledger of this release holds no events.",
+        return _render_no_guarantee(
+            "The ledger of this release has no events.",
             "What its measurements cost, if anything, is not known here.",
         )
     if not guarantee.holds:
-        return _no_guarantee(
-            "The ledger of this release has no valid cost for every event.",
+        return _render_no_guarantee(
+            "In the ledger of this release, some event has no valid cost.",
             "Without it no total can be stated.",
         )
     statement = guarantee.state(n_records)
-    words = _in_words(guarantee, statement)
-    return join([words, _in_symbols(guarantee, statement), _limits(guarantee)])
+    words = _render_words(guarantee, statement)
+    return join([words, _render_symbols(guarantee, statement), _render_limits(guarantee)])
 
 
-def _no_guarantee(first: str, second: str) -> Markup:
+def _render_no_guarantee(first: str, second: str) -> Markup:
     return tag(
         "div",
         tag("p", tag("strong", "No privacy guarantee is stated."), " ", first, " ", second),
@@ -61,59 +62,59 @@ def _no_guarantee(first: str, second: str) -> Markup:
     )
 
 
-def _in_words(guarantee: Guarantee, statement: Statement) -> Markup:
+def _render_words(guarantee: Guarantee, statement: Statement) -> Markup:
     """What the statement means for one person.
 
     With a delta, only probabilities of sets of releases are bounded: a single release may lie
     outside, so nothing is said about those.
     """
     change = _CHANGE[guarantee.neighbours]
-    most = format_percent(statement.best_guess)
+    best_guess = format_percent(statement.best_guess)
     return join(
         [
             tag(
                 "p",
                 "Every number in this release was computed from answers about the table to which "
                 "random noise was added, or that were drawn at random. For any one person, ",
-                tag("strong", f"{change} changes only within limits what this release may be"),
-                f": {_bound(statement)}",
+                tag("strong", f"{change} can change this release only within limits"),
+                f": {_describe_bound(statement)}",
                 class_="lead",
             ),
             tag(
                 "p",
-                "In other words: take somebody who knows every other record, and who doubts "
-                f"{_DOUBT[guarantee.neighbours]}, holding either to be 50% likely. Whatever they "
-                f"compute from a release made in this way, their guess is right at most {most} of "
-                "the time. This holds against everybody, also against those who will know more in "
-                "the future than anyone knows today.",
+                "In other words: suppose that someone knows every other record and does not know "
+                f"{_DOUBT[guarantee.neighbours]}; both are equally likely to them. Whatever they "
+                f"compute from a release made in this way, their guess is right at most "
+                f"{best_guess} of the time. This holds against everyone, including those who will "
+                "know more in the future than anyone knows today.",
             ),
-            _large_epsilon_warning(statement.epsilon),
+            _render_warning(statement.epsilon),
         ]
     )
 
 
-def _bound(statement: Statement) -> str:
+def _describe_bound(statement: Statement) -> str:
     ratio = _format_ratio(statement.epsilon)
     if statement.delta == 0.0:
         return (
-            f"no possible release becomes more than {ratio} times likelier by it, or that much "
-            "less likely."
+            f"no possible release becomes more than {ratio} times likelier because of it, or that "
+            "many times less likely."
         )
     return (
-        "whatever somebody looks for in a release, the chance of finding it becomes at most "
-        f"{ratio} times as large, plus {_one_in(statement.delta)}."
+        "whatever someone looks for in a release, the chance of finding it becomes at most "
+        f"{ratio} times as large, plus {_format_chance(statement.delta)}."
     )
 
 
-def _large_epsilon_warning(epsilon: float) -> Markup | None:
+def _render_warning(epsilon: float) -> Markup | None:
     """A warning where the bound allows near certainty."""
     if epsilon <= _LARGE:
         return None
     return tag(
         "p",
         tag("strong", f"This ε of {format_number(epsilon)} is large."),
-        " The bound above allows near certainty about a single person. Noise was added all the "
-        "same, but the guarantee alone should not be relied on.",
+        " The bound above allows near certainty about a single person. Noise was added "
+        "nevertheless, but do not rely on the guarantee alone.",
         class_="note flag",
     )
 
@@ -124,12 +125,12 @@ def _format_ratio(epsilon: float) -> str:
     return f"{ratio:.3g}" if ratio < 100 else f"{ratio:,.0f}" if ratio < 1e9 else "a billion"
 
 
-def _one_in(delta: float) -> str:
+def _format_chance(delta: float) -> str:
     return f"one in {round(1.0 / delta):,}"
 
 
-def _in_symbols(guarantee: Guarantee, statement: Statement) -> Markup:
-    events = pluralize(len(guarantee.events), "event")
+def _render_symbols(guarantee: Guarantee, statement: Statement) -> Markup:
+    events = count_noun(len(guarantee.events), "event")
     return join(
         [
             tag("h3", "In symbols"),
@@ -137,22 +138,22 @@ def _in_symbols(guarantee: Guarantee, statement: Statement) -> Markup:
                 "dl",
                 [
                     tag("div", tag("dt", symbol), tag("dd", words))
-                    for symbol, words in _figures(guarantee, statement)
+                    for symbol, words in _list_figures(guarantee, statement)
                 ],
                 class_="symbols",
             ),
-            tag("p", _formula(statement)),
+            tag("p", _render_formula(statement)),
             tag(
                 "p",
                 _RELATION[guarantee.neighbours],
-                f" The figures are the sum over the {events} in the ledger; they hold also where "
+                f" The figures are the sum over the {events} in the ledger; they hold even if "
                 "later events were chosen after seeing earlier answers.",
             ),
         ]
     )
 
 
-def _figures(guarantee: Guarantee, statement: Statement) -> list[tuple[Markup | str, str]]:
+def _list_figures(guarantee: Guarantee, statement: Statement) -> list[tuple[Markup | str, str]]:
     """The figure of the budget's notion first, then what follows from it."""
     rows = list[tuple[Markup | str, str]]()
     if guarantee.is_pure:
@@ -177,9 +178,9 @@ def _format_delta(delta: float) -> Markup:
     return join(["10", tag("sup", f"−{power}")])
 
 
-def _formula(statement: Statement) -> Markup:
+def _render_formula(statement: Statement) -> Markup:
     """The definition that the figures refer to."""
-    common = join([tag("i", "M"), " is what made the release, "])
+    common = join([tag("i", "M"), " is the mechanism that made the release, "])
     tables = join([tag("i", "D"), " and ", tag("i", "D′"), " are neighbouring tables"])
     if statement.notion is Notion.ZCDP:
         end = "(M(D) ‖ M(D′)) ≤ ρ α  for every α > 1, D being Rényi divergence,"
@@ -191,7 +192,7 @@ def _formula(statement: Statement) -> Markup:
     return join([tag("code", line, class_="formula"), " where ", common, tables, "."])
 
 
-def _limits(guarantee: Guarantee) -> Markup:
+def _render_limits(guarantee: Guarantee) -> Markup:
     earlier = guarantee.n_earlier
     points = [
         (
@@ -206,28 +207,29 @@ def _limits(guarantee: Guarantee) -> Markup:
         ),
         (
             "Releases add up.",
-            "Whatever else is published about the same people costs too, and the costs add up."
+            "Anything else that is published about the same people costs privacy too, and the "
+            "costs add up."
             + (
-                f" The ledger had {pluralize(earlier, 'event')} before those of this release."
+                f" The ledger had {count_noun(earlier, 'event')} before those of this release."
                 if earlier
                 else ""
             ),
         ),
         (
             "Facts about groups stay visible.",
-            "What is true of many people can be learned from a release, and can be held to be "
-            "likely of a person who is not even in the table. That is what a release is for.",
+            "What is true of many people can be learned from a release, and may then be assumed "
+            "of a person who is not even in the table. That is what a release is for.",
         ),
         (
             "Later use costs nothing.",
             "The model, every answer from it, synthetic records and this page were computed from "
-            "the noisy numbers alone. Such post-processing cannot weaken the guarantee, whatever "
-            "is done and whoever does it.",
+            "the noisy numbers alone. Such post-processing cannot weaken the guarantee, no matter "
+            "what is done or by whom.",
         ),
         (
-            "It is as true as the file.",
-            "This page repeats what the release says of itself. Who made it, and that the noise "
-            "was drawn as stated, must be known from elsewhere.",
+            "It is only as true as the file.",
+            "This page repeats what the release says about itself. Who made it, and whether the "
+            "noise was drawn as stated, must be known from elsewhere.",
         ),
     ]
     return join(

@@ -29,22 +29,23 @@ def draw_heat_map(
     peak = float(shares.max()) or 1.0
     high = min(22.0, max(9.0, 200.0 / len(row_names)))
     floor = 4.0 + high * len(row_names)
-    foot = _foot(column_names, columns[1], floor)
+    foot = _draw_column_labels(column_names, columns[1], floor)
+    largest = "; ".join(_describe_largest(row_names, column_names, masses, shares))
     label = (
         f"Heat map: the distribution of {columns[0]} for each value of {rows[0]}. "
-        "Strong cells: " + "; ".join(_strongest(row_names, column_names, masses, shares)) + "."
+        f"Largest cells: {largest}."
     )
-    cells = _cells(row_names, column_names, masses, shares, peak, high)
+    cells = _draw_cells(row_names, column_names, masses, shares, peak, high)
     bottom = floor + foot[1]
     return svg(
         WIDTH, bottom + 22, label,
         tag("rect", x=_LEFT, y=4, width=WIDTH - _LEFT, height=floor - 4, class_="ground"),
-        cells, _row_labels(row_names, high), foot[0],
-        _legend(peak, bottom + 8),
+        cells, _draw_row_labels(row_names, high), foot[0],
+        _draw_legend(peak, bottom + 8),
     )  # fmt: skip
 
 
-def _cells(
+def _draw_cells(
     rows: Sequence[str], columns: Sequence[str], masses: Vector, shares: Vector,
     peak: float, high: float,
 ) -> Markup:  # fmt: skip
@@ -66,11 +67,11 @@ def _cells(
 
 
 def shade(share: float) -> float:
-    """How opaque a cell is: the square root shows small shares too; the legend follows it."""
+    """The opacity of a cell: the square root shows small shares too; the legend uses it as well."""
     return round(math.sqrt(max(0.0, share)), 2)
 
 
-def _row_labels(names: Sequence[str], high: float) -> Markup:
+def _draw_row_labels(names: Sequence[str], high: float) -> Markup:
     every = 1 if high >= 12.0 else 2
     shown = range(0, len(names), every)
     return join(
@@ -79,8 +80,10 @@ def _row_labels(names: Sequence[str], high: float) -> Markup:
     )
 
 
-def _foot(names: Sequence[str], values: Sequence[str], floor: float) -> tuple[Markup, float]:
-    """Names under the columns, aslant where they would not fit, and the room they take."""
+def _draw_column_labels(
+    names: Sequence[str], values: Sequence[str], floor: float
+) -> tuple[Markup, float]:
+    """Labels under the columns, slanted where they would not fit, and the height they take."""
     if len(names) > _NAMED or len(names) != len(values):
         return draw_ticks(values, _LEFT, WIDTH, floor + 15), 20.0
     wide = (WIDTH - _LEFT) / len(names)
@@ -91,16 +94,17 @@ def _foot(names: Sequence[str], values: Sequence[str], floor: float) -> tuple[Ma
             for j, name in enumerate(names)
         ]
         return join(level), 20.0
-    aslant, slope = [], 38 if wide >= 20.0 else 62
+    slanted, slope = [], 38 if wide >= 20.0 else 62
     for j, name in enumerate(names):
         x, y = _LEFT + (j + 0.5) * wide + 4, floor + 12
         turn = f"rotate({-slope} {x:.1f} {y:.1f})"
-        aslant.append(tag("text", truncate(name, 15), x=x, y=y, class_="quiet end", transform=turn))
+        label = tag("text", truncate(name, 15), x=x, y=y, class_="quiet end", transform=turn)
+        slanted.append(label)
     longest = max(min(len(name), 15) for name in names)
-    return join(aslant), 16.0 + 6.4 * math.sin(math.radians(slope)) * longest
+    return join(slanted), 16.0 + 6.4 * math.sin(math.radians(slope)) * longest
 
 
-def _legend(peak: float, y: float) -> Markup:
+def _draw_legend(peak: float, y: float) -> Markup:
     swatches = [
         tag("rect", x=_LEFT + index * 18, y=y, width=18, height=10, class_="cell",
             fill_opacity=shade(index / 5))
@@ -122,10 +126,10 @@ def _legend(peak: float, y: float) -> Markup:
     )
 
 
-def _strongest(
+def _describe_largest(
     rows: Sequence[str], columns: Sequence[str], masses: Vector, shares: Vector
 ) -> list[str]:
-    """The three cells with most records, in words."""
+    """The three cells with the most records, in words."""
     indices = np.argsort(-masses, axis=None, kind="stable")[:3]
     cells = [divmod(int(index), masses.shape[1]) for index in indices]
     return [f"{format_percent(shares[i, j])} of {rows[i]} are {columns[j]}" for i, j in cells]

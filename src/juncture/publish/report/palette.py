@@ -1,4 +1,4 @@
-"""The colours of a page, light and dark; a test holds them to the contrast that people need."""
+"""The colours of a page, light and dark; a test checks that their contrast is high enough."""
 
 from __future__ import annotations
 

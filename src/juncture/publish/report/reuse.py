@@ -10,7 +10,6 @@ from juncture._util.html import Markup, join, tag
 from juncture._util.sql import quote_name
 from juncture.engine.plan_text import format_bytes
 from juncture.model.model import Model
-from juncture.publish.report.words import format_number
 
 _ANY_NAME = "release.jct"
 _CITATION = """@inproceedings{mckenna2019graphical,
@@ -25,32 +24,32 @@ _CITATION = """@inproceedings{mckenna2019graphical,
 
 
 def render_reuse(model: Model, source: Path | None) -> Markup:
-    """How to load it and ask it, what the file is, and what to cite."""
+    """How to load a release and ask it questions, what the file is, and what to cite."""
     name = _ANY_NAME if source is None else source.name
     return join(
         [
             tag(
                 "p",
-                "Everything on this page, and much more, can be asked of the release itself, as "
-                "often as one likes: it costs no privacy.",
+                "The release itself answers everything on this page and much more, as often as "
+                "you like: asking costs no privacy.",
             ),
             _describe_file(source),
             tag("h3", "In Python"),
-            _code(python_example(model, name)),
+            _render_code(python_example(model, name)),
             tag("h3", "On the command line"),
-            _code(command_example(model, name)),
+            _render_code(command_example(model, name)),
             tag("h3", "How to cite the method"),
-            _code(_CITATION),
+            _render_code(_CITATION),
         ]
     )
 
 
-def _code(lines: str) -> Markup:
+def _render_code(lines: str) -> Markup:
     return tag("pre", tag("code", lines), tabindex="0")
 
 
 def python_example(model: Model, name: str) -> str:
-    """Lines that load a release and ask it; they run as they stand."""
+    """Lines of Python that load a release and ask it; they run as they are."""
     names = tuple(model.domain)[:2]
     return "\n".join(
         [
@@ -90,8 +89,7 @@ def _describe_file(source: Path | None) -> Markup | None:
         "p",
         "This page describes the file ",
         tag("strong", source.name),
-        f" of {format_bytes(len(content))} ({format_number(len(content))} bytes), whose SHA-256 is "
-        "",
+        f" of {format_bytes(len(content))} ({len(content):,} bytes), whose SHA-256 is ",
         tag("code", hashlib.sha256(content).hexdigest()),
         ".",
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from juncture._util.html import Markup, join, tag
+from juncture._util.text import count_noun
 from juncture.engine.plan import Plan
 from juncture.publish.report.tree_drawing import count_roots, draw_tree
-from juncture.publish.report.words import format_large, join_names, pluralize
+from juncture.publish.report.words import format_large, join_names
 
 
 def render_structure(plan: Plan) -> Markup:
-    """What the tree is, in words, and its picture."""
-    return join([tag("p", _describe(plan)), _free_note(plan), draw_tree(plan)])
+    """The junction tree in words and as a drawing."""
+    return join([tag("p", _describe(plan)), _render_free_note(plan), draw_tree(plan)])
 
 
 def _describe(plan: Plan) -> str:
@@ -18,31 +19,31 @@ def _describe(plan: Plan) -> str:
     if len(plan.nodes) == 1:
         return (
             "The model is one table on the attributes in the box, with "
-            f"{pluralize(plan.cells, 'cell')}; any of them may depend on any other."
+            f"{count_noun(plan.cells, 'cell')}; any of them may depend on any other."
         )
     n_parts = count_roots(plan)
     apart = (
         ""
         if n_parts <= 1
-        else f" It falls into {pluralize(n_parts, 'part')}, which are independent of each other."
+        else f" It falls into {count_noun(n_parts, 'part')}, which are independent of each other."
     )
     return (
         f"The full table would have {size} cells. The model never forms it: it is a tree of "
-        f"{pluralize(len(plan.nodes), 'smaller table')} with {format_large(plan.cells)} cells "
+        f"{count_noun(len(plan.nodes), 'smaller table')} with {format_large(plan.cells)} cells "
         f"together, the cliques of a junction tree.{apart} Each box, or line, is a clique. Names "
-        "in bold appear there first; the others are shared with the clique above, and through them "
-        "alone what is above and what is below depend on each other."
+        "in bold appear there first; the others are shared with the clique above, and only through "
+        "them do the attributes above and below depend on each other."
     )
 
 
-def _free_note(plan: Plan) -> Markup | None:
+def _render_free_note(plan: Plan) -> Markup | None:
     names = plan.free_attributes
     if not names:
         return None
     return tag(
         "p",
         tag("strong", f"Not measured: {join_names(names)}."),
-        " About such attributes the model knows nothing: it holds all their values to be equally "
-        "likely, whatever the other attributes are.",
+        " The model knows nothing about these attributes: it takes all their values to be equally "
+        "likely, whatever the values of the others.",
         class_="note",
     )

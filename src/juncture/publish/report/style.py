@@ -163,8 +163,8 @@ _PRINT = """
 """
 
 
-def style_sheet() -> str:
-    """The whole sheet."""
+def build_style_sheet() -> str:
+    """The whole style sheet."""
     colours = (
         f":root{{color-scheme:light dark;{css_variables(LIGHT)}}}\n"
         f"@media(prefers-color-scheme:dark){{:root{{{css_variables(DARK)}}}}}"

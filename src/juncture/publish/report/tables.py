@@ -1,11 +1,11 @@
-"""Tables with captions, folded away where they are long."""
+"""Tables with captions, collapsed where they are long."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from juncture._util.html import Child, Markup, tag
-from juncture.publish.report.words import pluralize
+from juncture._util.text import count_noun
 
 _LONG = 16
 
@@ -17,7 +17,7 @@ def render_table(
     *,
     numbers: Iterable[int] = (),
 ) -> Markup:
-    """A table that scrolls sideways in its own box; `numbers` are the columns set to the right."""
+    """A table that scrolls sideways in its own box; columns in `numbers` are aligned right."""
     content = [tuple(row) for row in rows]
     right = set(numbers)
     kinds = [
@@ -35,7 +35,7 @@ def render_table(
 
 
 def _column_class(rows: Sequence[Sequence[Child]], column: int) -> str | None:
-    """A column of long texts gets room for them."""
+    """The class of a column that is not numbers: long texts get more room."""
     texts = [row[column] for row in rows]
     return "t" if any(isinstance(t, str) and len(t) > 28 for t in texts) else None
 
@@ -47,7 +47,7 @@ def _row(row: Sequence[Child], kinds: Sequence[str | None]) -> Markup:
 
 
 def fold(summary: str, *content: Child) -> Markup:
-    """Content behind a line that opens it, by mouse or keyboard."""
+    """Content that is hidden until its summary line is clicked or activated by key."""
     return tag("details", tag("summary", summary), *content)
 
 
@@ -59,8 +59,10 @@ def render_long_table(
     noun: str,
     numbers: Iterable[int] = (),
 ) -> Markup:
-    """A table, open while it is short."""
+    """A table, collapsed if it is long."""
     rendered = render_table(caption, heads, rows, numbers=numbers)
     return (
-        rendered if len(rows) <= _LONG else fold(f"Show all {pluralize(len(rows), noun)}", rendered)
+        rendered
+        if len(rows) <= _LONG
+        else fold(f"Show all {count_noun(len(rows), noun)}", rendered)
     )

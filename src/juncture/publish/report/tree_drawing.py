@@ -1,4 +1,4 @@
-"""The junction tree of a model as a picture, and the same in a table.
+"""The junction tree of a model as a drawing, and the same as a table.
 
 A small tree is drawn as boxes in layers; on narrow screens, and where there are many cliques, as an
 outline with a line for each clique.
@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from juncture._util.html import Markup, format_number, join, tag
+from juncture._util.text import count_noun
 from juncture.engine.plan import Node, Plan
 from juncture.publish.report.charts import svg
 from juncture.publish.report.tables import fold, render_table
 from juncture.publish.report.tree_layout import Corner, arrange_boxes, arrange_outline, children_of
-from juncture.publish.report.words import format_large, join_names, pluralize, truncate
+from juncture.publish.report.words import format_large, join_names, truncate
 
 _BOX, _GAP, _LEVEL, _LINE = 190.0, 20.0, 34.0, 14.0
 _BOLD, _SMALL = 7.2, 5.9
@@ -24,10 +25,12 @@ _MAX_ROWS = 400
 
 
 def draw_tree(plan: Plan) -> Markup:
-    """The drawings, whichever suits the screen, and the table that says the same."""
+    """A drawing for wide screens, one for narrow screens, and a table that says the same."""
     parents = [node.parent for node in plan.nodes]
     if not parents:
-        return tag("p", "Nothing was measured, so there is no tree: every record is as likely.")
+        return tag(
+            "p", "Nothing was measured, so there is no tree: all records are equally likely."
+        )
     boxes = _draw_boxes(plan, parents) if len(parents) <= _MAX_BOXES else None
     lines = tag(
         "div",
@@ -37,21 +40,20 @@ def draw_tree(plan: Plan) -> Markup:
         role="region",
         aria_label="Outline of the junction tree",
     )
-    return join([boxes, lines, fold("The tree as a table", _tree_table(plan))])
+    return join([boxes, lines, fold("The tree as a table", _render_tree_table(plan))])
 
 
 def describe_tree(plan: Plan) -> str:
-    """The tree in a sentence, for those who cannot see it."""
+    """The tree in a sentence, for screen readers."""
     n_parts = sum(node.parent is None for node in plan.nodes)
     return (
-        f"Junction tree of {pluralize(len(plan.nodes), 'clique')} in {pluralize(n_parts, 'part')}; "
-        "the "
-        f"largest clique is {join_names(plan.largest_clique)}."
+        f"Junction tree of {count_noun(len(plan.nodes), 'clique')} in "
+        f"{count_noun(n_parts, 'part')}; the largest clique is {join_names(plan.largest_clique)}."
     )
 
 
 def _draw_boxes(plan: Plan, parents: Sequence[int | None]) -> Markup | None:
-    """Boxes in layers, if they fit on a page."""
+    """Boxes in layers, or None if they do not fit on a page."""
     texts = [_wrap(node) for node in plan.nodes]
     heights = [22.0 + _LINE * len(lines) for lines in texts]
     corners, width, height = arrange_boxes(parents, heights, width=_BOX, gap=_GAP, level=_LEVEL)
@@ -127,7 +129,7 @@ def _draw_edge(node: Node, above: Corner, height: float, below: Corner) -> Marku
 
 def _title(plan: Plan, node: Node) -> str:
     cells = format_large(plan.domain.size_of(node.clique))
-    hosted = pluralize(len(node.measured), "measured clique")
+    hosted = count_noun(len(node.measured), "measured clique")
     return f"{', '.join(node.clique)}: {cells} cells, holds {hosted}"
 
 
@@ -168,22 +170,22 @@ def _draw_mark(plan: Plan, node: Node, x: float, y: float, indent: float) -> Mar
     )  # fmt: skip
 
 
-def _tree_table(plan: Plan) -> Markup:
+def _render_tree_table(plan: Plan) -> Markup:
     numbers = {index: len(plan.nodes) - index for index in range(len(plan.nodes))}
     rows = [
         (
-            str(numbers[place]),
+            str(numbers[index]),
             ", ".join(node.clique),
             "none" if node.parent is None else str(numbers[node.parent]),
             ", ".join(node.separator) or "nothing",
             format_large(plan.domain.size_of(node.clique)),
         )
-        for place, node in reversed(list(enumerate(plan.nodes)))
+        for index, node in reversed(list(enumerate(plan.nodes)))
     ]
     heads = ("No.", "Clique", "Hangs on", "Shares with it", "Cells")
     return render_table("The cliques of the junction tree", heads, rows, numbers=(4,))
 
 
 def count_roots(plan: Plan) -> int:
-    """How many parts the tree has."""
+    """The number of separate trees."""
     return len(children_of([node.parent for node in plan.nodes])[None])

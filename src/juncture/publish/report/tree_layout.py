@@ -1,4 +1,4 @@
-"""Where the cliques of a junction tree go in a drawing; pure geometry, no markup."""
+"""Where the cliques of a junction tree go in a drawing: geometry without markup."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def arrange_boxes(
     gap: float,
     level: float,
 ) -> tuple[list[Corner], float, float]:
-    """Boxes in layers, each above the middle of its children; and the size of it all."""
+    """Boxes in layers, each above the middle of its children, and the width and height in all."""
     children = children_of(parents)
     depths = depths_of(children)
     tops, y = [], 0.0
@@ -83,10 +83,10 @@ def _leaves_first(children: Children) -> list[int]:
 
 
 def arrange_outline(parents: Sequence[int | None]) -> list[OutlineRow]:
-    """A line for each node. The largest subtree goes on in its parent's lane, after the others.
+    """A line for each node; the largest subtree stays in its parent's lane, after the others.
 
-    So a node's lane is the number of branchings away from the main line: at most the logarithm
-    of the number of nodes, whatever the tree.
+    So a node's lane is the number of branches away from the main line: in any tree, at most the
+    logarithm of the number of nodes.
     """
     children = children_of(parents)
     sizes: dict[int, int] = {}

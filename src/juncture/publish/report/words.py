@@ -1,4 +1,4 @@
-"""Numbers, labels and strengths in words."""
+"""Numbers, labels and the strength of dependences as texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def format_count(value: float) -> str:
 
 
 def format_percent(share: float) -> str:
-    """A share of the whole, with as many digits as it deserves."""
+    """A share of the whole in percent."""
     if 0.0 < share < 0.0005:
         return "below 0.1%"
     if 0.9995 <= share < 1.0:
@@ -51,11 +51,6 @@ def format_large(count: int) -> str:
     return f"{digits} × 10{power.translate(_RAISED)}"
 
 
-def pluralize(count: int, noun: str) -> str:
-    """A number of things."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def join_names(names: Sequence[str], limit: int = 8) -> str:
     """The first few names, and how many there are beyond them."""
     shown = ", ".join(names[:limit])
@@ -63,7 +58,7 @@ def join_names(names: Sequence[str], limit: int = 8) -> str:
 
 
 def truncate(name: str, max_width: int) -> str:
-    """A name of at most so many characters; wide ones count twice."""
+    """A name cut to a width in characters; East Asian wide ones count twice."""
     widths = list(accumulate(map(_char_width, name)))
     if not widths or widths[-1] <= max_width:
         return name
@@ -91,5 +86,5 @@ def _format_label(value: Value) -> str:
 
 
 def describe_strength(share: float) -> str:
-    """How strong a relation is that removes this share of an attribute's uncertainty."""
+    """How strong a dependence is that removes this share of an attribute's uncertainty."""
     return next((word for least, word in _STRENGTHS if share >= least), "very weak")

@@ -13,10 +13,10 @@ async function ask(path, options = {}) {
     reply = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused("The server does not answer. It may have been ended in its terminal.", 0);
+    throw new Refused("The server does not answer. It may have been stopped in its terminal.", 0);
   }
   let body = null;
-  try { body = await reply.json(); } catch { /* an answer that is no JSON is an error below */ }
+  try { body = await reply.json(); } catch { /* an answer that is not JSON is an error below */ }
   if (reply.ok && body) return body;
   throw new Refused(body?.error ?? `The server answered with ${reply.status}.`, reply.status);
 }

@@ -1,17 +1,17 @@
-// The page: one state, one picture of it, and the query behind the picture.
+// The page: one state, one chart of it, and the query behind the chart.
 
 import * as api from "./api.js";
 import { bars } from "./bars.js";
-import { ConditionDialog, drawChips, replaced, toggled } from "./conditions.js";
+import { ConditionDialog, drawChips, replaceCondition, toggleValues } from "./conditions.js";
 import { byId, node, prose, say, segments, svg } from "./dom.js";
 import { asCsv, asJson, fileName, save } from "./download.js";
 import { Editor } from "./editor.js";
 import { count, integer, number, share } from "./format.js";
-import { MEASURES, heat, isLarge, sliced, slicer } from "./heat.js";
+import { MEASURES, drawSlicer, heat, isLarge, takeSlice } from "./heat.js";
 import { AttributeList } from "./attributes.js";
 import { rowsTable } from "./rows.js";
 
-const state = { chosen: [], conditions: [], measure: "count", view: "picture", slice: null, numbers: null };
+const state = { chosen: [], conditions: [], measure: "count", view: "chart", slice: null, numbers: null };
 let release = null;
 let attributes = new Map();
 let answer = null; // what is shown: { sql, columns, cells, shape, ... } or { sql, columns, rows }
@@ -39,7 +39,7 @@ async function start() {
   await refresh();
 }
 
-// What the release is. A wider gap than this says nothing good or bad: it stands in the details alone.
+// About the release. A gap above CLOSE is neither good nor bad news, so only the details show it.
 
 const CLOSE = 0.1;
 
@@ -68,18 +68,18 @@ function introduce() {
   const items = [
     [node("b", {}, integer(release.total)), " records"],
     [node("b", {}, String(release.attributes.length)), " attributes"],
-    guarantee ? ["private with ", node("b", {}, guaranteeText(guarantee))] : ["no ledger"],
+    guarantee ? ["private with ", node("b", {}, guaranteeText(guarantee))] : ["no guarantee stated"],
     certificate ? [gap !== null && gap <= CLOSE ? `fit within ${share(gap)} of the best` : certificate.short] : [],
   ];
   byId("facts").replaceChildren(...items.filter((parts) => parts.length).map((parts) => node("li", {}, ...parts)));
   const facts = [
-    ["Records", `${count(release.total)}: the total that the model stands for`],
+    ["Records", `${count(release.total)}: the total of the model`],
     ["Guarantee", guarantee
       ? guaranteeWords(guarantee)
-      : "The release carries no ledger, so it says nothing about its guarantee. Ask where it came from."],
+      : "The release states no privacy guarantee. Ask its publisher."],
     ["Fit", certificate?.status ?? "The release does not say how the fit ended."],
     ["Certificate", gap === null ? "None: no useful bound on how much better another model could fit."
-      : `No model whatever has a loss more than ${share(gap)} below this one's.`],
+      : `No model has a loss more than ${share(gap)} below this one's.`],
   ];
   byId("about-facts").replaceChildren(...facts.map(([term, text]) => node("div", {}, node("dt", {}, term), node("dd", {}, text))));
   byId("records-n").value = String(Math.min(Math.max(1, Math.round(release.total)), release.limits.records));
@@ -93,29 +93,29 @@ function choose(name) {
   const { chosen } = state;
   if (chosen.includes(name)) state.chosen = chosen.filter((each) => each !== name);
   else {
-    if (chosen.length === 3) say(`${chosen[0]} makes room: a picture has at most three attributes.`);
+    if (chosen.length === 3) say(`${chosen[0]} was dropped: a chart has at most three attributes.`);
     state.chosen = [...chosen, name].slice(-3);
   }
-  pictured();
+  showChart();
 }
 
-function pictured() {
-  Object.assign(state, { view: "picture", slice: null, numbers: null });
+function showChart() {
+  Object.assign(state, { view: "chart", slice: null, numbers: null });
   refresh();
 }
 
 function setConditions(conditions) {
   state.conditions = conditions;
-  if (state.view === "sql") state.view = "picture";
+  if (state.view === "sql") state.view = "chart";
   refresh();
 }
 
-// Clicking a bar or a cell.
-function take(places) {
+// A bar or a cell was clicked.
+function select(choices) {
   let { conditions } = state;
-  for (const [attribute, codes] of places) {
+  for (const [attribute, codes] of choices) {
     const has = chosenCodes(attribute);
-    if (places.length === 1 || !codes.every((code) => has.has(code))) conditions = toggled(conditions, attribute, codes);
+    if (choices.length === 1 || !codes.every((code) => has.has(code))) conditions = toggleValues(conditions, attribute, codes);
   }
   setConditions(conditions);
 }
@@ -123,7 +123,7 @@ function take(places) {
 const chosenCodes = (attribute) =>
   new Set(state.conditions.find((each) => each.attribute === attribute.name)?.codes ?? []);
 
-// The state is kept in the address, so that reloading shows the same picture.
+// The state is kept in the address, so that reloading shows the same chart.
 function remember() {
   const { chosen, conditions, measure } = state;
   const plain = !chosen.length && !conditions.length;
@@ -143,9 +143,9 @@ function restore() {
   } catch { /* no state, or not ours */ }
 }
 
-// Asking.
+// Questions.
 
-async function asked(question) {
+async function askQuestion(question) {
   waiting?.abort();
   const mine = waiting = new AbortController();
   const body = byId("answer-body");
@@ -166,10 +166,10 @@ async function refresh() {
   remember();
   list.mark(state.chosen);
   drawChips(state.conditions, attributes, (condition) => dialog().open(condition),
-    (condition) => setConditions(replaced(state.conditions, condition.attribute, null)));
+    (condition) => setConditions(replaceCondition(state.conditions, condition.attribute, null)));
   hideProblem();
   try {
-    answer = await asked((signal) => api.marginal(state.chosen, state.conditions, signal));
+    answer = await askQuestion((signal) => api.marginal(state.chosen, state.conditions, signal));
   } catch (error) {
     if (error.name !== "AbortError") showRefusal(error);
     return;
@@ -186,17 +186,17 @@ async function runSql() {
   const text = editor.text;
   if (!text.trim()) return;
   hideProblem();
-  let found;
+  let result;
   try {
-    found = await asked((signal) => api.sql(text, signal));
+    result = await askQuestion((signal) => api.sql(text, signal));
   } catch (error) {
     if (error.name !== "AbortError") showProblem(error);
     return;
   }
-  answer = { ...found, sql: text };
+  answer = { ...result, sql: text };
   state.view = "sql";
   drawAnswer();
-  say(`Your query has ${found.rows.length} ${found.rows.length === 1 ? "row" : "rows"}`);
+  say(`Your query has ${result.rows.length} ${result.rows.length === 1 ? "row" : "rows"}`);
 }
 
 // Drawing the answer.
@@ -212,17 +212,17 @@ function drawAnswer() {
 
 function title(shown) {
   if (!shown) return ["Your query"];
-  if (!shown.length) return [state.conditions.length ? "Records that agree" : "What would you like to see?"];
-  return shown.flatMap((each, place) => (place ? [node("span", { class: "times" }, " × "), each.name] : [each.name]));
+  if (!shown.length) return [state.conditions.length ? "Matching records" : "What would you like to see?"];
+  return shown.flatMap((each, index) => (index ? [node("span", { class: "times" }, " × "), each.name] : [each.name]));
 }
 
 function controls(shown) {
   const made = [];
   const redraw = (changes) => { Object.assign(state, changes); remember(); drawAnswer(); };
   if (!shown) {
-    made.push(node("button", { type: "button", class: "small", onclick: pictured }, "Back to the picture"));
+    made.push(node("button", { type: "button", class: "small", onclick: showChart }, "Back to the chart"));
   } else if (shown.length) {
-    if (shown.length > 1 && state.view === "picture") {
+    if (shown.length > 1 && state.view === "chart") {
       made.push(segments("Show", MEASURES, state.measure, (measure) => redraw({ measure })));
       if (isLarge(...shown)) {
         const on = state.numbers ?? false;
@@ -230,7 +230,7 @@ function controls(shown) {
       }
       made.push(node("button", { type: "button", class: "small", title: "Exchange rows and columns", onclick: swap }, "Swap"));
     }
-    made.push(segments("View", [["picture", "Picture"], ["table", "Table"]], state.view, (view) => redraw({ view })));
+    made.push(segments("View", [["chart", "Chart"], ["table", "Table"]], state.view, (view) => redraw({ view })));
   }
   if (!shown || shown.length) made.push(downloads());
   return made;
@@ -253,7 +253,7 @@ function downloads() {
     button("CSV", "text/csv", asCsv), button("JSON", "application/json", asJson));
 }
 
-// The answer as rows: those of SQL, or a row for each cell of the picture.
+// The answer as rows: those of SQL, or a row for each cell of the chart.
 function tabular() {
   if (answer.rows) return answer;
   const shown = state.chosen.map((name) => attributes.get(name));
@@ -277,53 +277,53 @@ function plain(attribute, code) {
 function content(shown) {
   if (!shown || state.view === "table") return rowsTable(tabular());
   if (!shown.length) return empty();
-  if (!(answer.count > 0)) return [node("div", { class: "empty" }, node("p", { class: "lead" }, "No records agree with these conditions."))];
+  if (!(answer.count > 0)) return [node("div", { class: "empty" }, node("p", { class: "lead" }, "No records match these conditions."))];
   if (shown.length === 1) {
-    return [...bars(shown[0], answer.cells, chosenCodes(shown[0]), (codes) => take([[shown[0], codes]])), ...notes(shown)];
+    return [...bars(shown[0], answer.cells, chosenCodes(shown[0]), (codes) => select([[shown[0], codes]])), ...notes(shown)];
   }
   const [rows, columns, third] = shown;
   const table = heat({
     rows, columns, measure: state.measure,
-    cells: sliced(answer.shape, answer.cells, state.slice),
+    cells: takeSlice(answer.shape, answer.cells, state.slice),
     numbers: state.numbers ?? !isLarge(rows, columns),
     width: byId("answer-body").clientWidth - 40,
     chosen: { rows: chosenCodes(rows), columns: chosenCodes(columns) },
-    take: (i, j) => take([...(i < 0 ? [] : [[rows, [i]]]), ...(j < 0 ? [] : [[columns, [j]]])]),
+    take: (i, j) => select([...(i < 0 ? [] : [[rows, [i]]]), ...(j < 0 ? [] : [[columns, [j]]])]),
   });
-  const slices = third ? [slicer(third, state.slice, (slice) => { state.slice = slice; drawAnswer(); })] : [];
+  const slices = third ? [drawSlicer(third, state.slice, (slice) => { state.slice = slice; drawAnswer(); })] : [];
   return [...slices, ...table, ...notes(shown)];
 }
 
-// What the picture rests on.
+// What the chart is based on.
 function notes(shown) {
   const unknown = shown.filter((each) => !each.counted).map((each) => each.name);
   if (unknown.length) {
     return [node("p", { class: "note" }, `Nothing was counted about ${unknown.join(" and ")}: all values are taken to be equally likely.`)];
   }
   if (answer.together) return [];
-  return [node("p", { class: "note" }, "These attributes were not counted together. How they go together is what follows from the counts that there are.")];
+  return [node("p", { class: "note" }, "These attributes were not counted together: how they depend on each other is inferred from other counts.")];
 }
 
 function empty() {
   const drawing = svg("svg", { viewBox: "0 0 120 64", "aria-hidden": "true", fill: "currentColor" });
-  [14, 26, 40, 52, 46, 34, 22, 12].forEach((high, place) =>
-    drawing.append(svg("rect", { x: 8 + place * 13.4, y: 60 - high, width: 10, height: high, rx: 2, opacity: 0.35 + 0.08 * (place % 4) })));
+  [14, 26, 40, 52, 46, 34, 22, 12].forEach((high, index) =>
+    drawing.append(svg("rect", { x: 8 + index * 13.4, y: 60 - high, width: 10, height: high, rx: 2, opacity: 0.35 + 0.08 * (index % 4) })));
   const tries = release.pairs.map((pair) => node("button", {
-    type: "button", onclick: () => { state.chosen = [...pair]; pictured(); },
+    type: "button", onclick: () => { state.chosen = [...pair]; showChart(); },
   }, pair.join(" × ")));
   const lead = state.conditions.length ? `${count(answer.count)} records` : "Choose an attribute to see how it is distributed.";
   return [node("div", { class: "empty" }, drawing,
     node("p", { class: "lead" }, lead),
-    node("p", {}, "A second one makes a cross-table, a third one slices it. Click on what you see to look at those records only, or ask in SQL below."),
-    tries.length ? node("p", {}, "These go together most:") : null,
+    node("p", {}, "A second one makes a cross-table, a third one slices it. Click on a bar or cell to see only those records, or ask in SQL below."),
+    tries.length ? node("p", {}, "Strongest pairs:") : null,
     node("div", { class: "tries" }, ...tries))];
 }
 
-// Redrawing takes the focused bar or button away: the one in its place gets the focus.
+// Redrawing removes the focused bar or button: the one that replaces it gets the focus.
 function focusMark() {
   for (const id of ["answer-body", "controls"]) {
-    const place = [...byId(id).querySelectorAll("button, td, th, select")].indexOf(document.activeElement);
-    if (place >= 0) return { id, place };
+    const index = [...byId(id).querySelectorAll("button, td, th, select")].indexOf(document.activeElement);
+    if (index >= 0) return { id, index };
   }
   return null;
 }
@@ -331,10 +331,10 @@ function focusMark() {
 function refocus(mark) {
   if (!mark) return;
   const items = byId(mark.id).querySelectorAll("button, td, th, select");
-  (items[Math.min(mark.place, items.length - 1)] ?? byId("answer")).focus({ preventScroll: true });
+  (items[Math.min(mark.index, items.length - 1)] ?? byId("answer")).focus({ preventScroll: true });
 }
 
-// What goes wrong.
+// Errors.
 
 function showProblem(error) {
   byId("problem").replaceChildren(...prose(error.message));
@@ -349,7 +349,7 @@ function showRefusal(error) {
   byId("controls").replaceChildren();
   byId("answer-body").replaceChildren(token
     ? node("div", { class: "empty" }, node("p", { class: "lead" }, "Open the address that the terminal shows."),
-      node("p", {}, "It ends in a token, which lets this browser ask. Whoever has no token sees nothing of the release."))
+      node("p", {}, "It ends in a token, which gives this browser access. Without it, the page shows nothing of the release."))
     : node("p", { class: "problem", role: "alert" }, ...prose(error.message)));
   byId("answer-body").setAttribute("aria-busy", "false");
 }
@@ -358,13 +358,13 @@ function showRefusal(error) {
 
 let made = null;
 function dialog() {
-  made ??= new ConditionDialog(attributes, (name, condition) => setConditions(replaced(state.conditions, name, condition)));
+  made ??= new ConditionDialog(attributes, (name, condition) => setConditions(replaceCondition(state.conditions, name, condition)));
   return made;
 }
 
 function wire() {
   byId("run").addEventListener("click", runSql);
-  byId("clear").addEventListener("click", () => { state.chosen = []; pictured(); byId("search").focus(); });
+  byId("clear").addEventListener("click", () => { state.chosen = []; showChart(); byId("search").focus(); });
   byId("add-condition").addEventListener("click", () => {
     const names = [...attributes.values()].filter((each) => each.kind !== "many").map((each) => each.name);
     const free = (name) => !state.conditions.some((each) => each.attribute === name);

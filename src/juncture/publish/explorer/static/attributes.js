@@ -1,4 +1,4 @@
-// The list of attributes: searched by name, moved in by arrow keys, chosen by click or Enter.
+// The list of attributes: search by name, move by arrow keys, choose by click or Enter.
 
 import { sparks } from "./bars.js";
 import { byId, node } from "./dom.js";
@@ -18,14 +18,14 @@ export class AttributeList {
       if (first && event.key === "Enter") this.choose(first.dataset.name);
       else first?.focus();
     });
-    this.list.addEventListener("keydown", (event) => this.pressed(event));
+    this.list.addEventListener("keydown", (event) => this.handleKey(event));
   }
 
   get shown() { return [...this.list.children].filter((item) => !item.hidden); }
 
   draw(attributes) {
-    this.list.replaceChildren(...attributes.map((each, place) => node("li", {
-      role: "option", "aria-selected": "false", tabIndex: place === 0 ? 0 : -1, "data-name": each.name, title: each.name,
+    this.list.replaceChildren(...attributes.map((each, index) => node("li", {
+      role: "option", "aria-selected": "false", tabIndex: index === 0 ? 0 : -1, "data-name": each.name, title: each.name,
       onclick: (event) => { this.rove(event.currentTarget); this.choose(each.name); },
     },
     node("span", { class: "name" }, each.name),
@@ -50,7 +50,7 @@ export class AttributeList {
     for (const each of this.list.children) each.tabIndex = each === item ? 0 : -1;
   }
 
-  pressed(event) {
+  handleKey(event) {
     const items = this.shown, at = items.indexOf(document.activeElement);
     if (at < 0) return;
     if (event.key === "Enter" || event.key === " ") {

@@ -3,7 +3,7 @@
 import { node, svg } from "./dom.js";
 import { compact, count, hasNumbers, isOrdered, number, share, span } from "./format.js";
 
-const MOST_COLUMNS = 150;
+const MAX_COLUMNS = 150;
 
 export function bars(attribute, cells, chosen, toggle) {
   const regular = [], special = [];
@@ -17,7 +17,7 @@ export function bars(attribute, cells, chosen, toggle) {
   return [...parts.filter(Boolean), summary(drawing)].filter(Boolean);
 }
 
-const described = ({ attribute, cells, total }, first, last) => {
+const describe = ({ attribute, cells, total }, first, last) => {
   let sum = 0;
   for (let code = first; code <= last; code++) sum += cells[code];
   return [span(attribute, first, last), `${count(sum)} records`, share(sum / total)];
@@ -57,18 +57,18 @@ function walk(event, items, steps) {
 }
 
 // Neighbouring codes share a column where there are too many to tell apart.
-function stretches(codes) {
-  const width = Math.ceil(codes.length / MOST_COLUMNS);
-  const found = [];
+function groupCodes(codes) {
+  const width = Math.ceil(codes.length / MAX_COLUMNS);
+  const groups = [];
   for (let at = 0; at < codes.length; at += width) {
-    found.push([codes[at], codes[Math.min(at + width, codes.length) - 1]]);
+    groups.push([codes[at], codes[Math.min(at + width, codes.length) - 1]]);
   }
-  return found;
+  return groups;
 }
 
 function histogram(drawing, codes) {
   const { attribute, cells } = drawing;
-  const ranges = stretches(codes);
+  const ranges = groupCodes(codes);
   const heights = ranges.map(([a, b]) => {
     let sum = 0;
     for (let code = a; code <= b; code++) sum += cells[code];
@@ -78,28 +78,28 @@ function histogram(drawing, codes) {
   const readout = node("p", { class: "readout" });
   const rest = "Click a column, or drag over several, to make them a condition.";
   readout.textContent = rest;
-  const items = ranges.map(([a, b], place) => {
+  const items = ranges.map(([a, b], index) => {
     const fill = node("span");
-    fill.style.height = `${top > 0 ? (100 * heights[place]) / top : 0}%`;
+    fill.style.height = `${top > 0 ? (100 * heights[index]) / top : 0}%`;
     const pressed = drawing.chosen.size > 0 && drawing.chosen.has(a) && drawing.chosen.has(b);
     return node("button", {
-      type: "button", tabIndex: place === 0 ? 0 : -1, "data-code": String(a),
-      "data-value": String(heights[place]), "aria-pressed": String(pressed),
-      "aria-label": `${attribute.name} ${described(drawing, a, b).join(", ")}`,
+      type: "button", tabIndex: index === 0 ? 0 : -1, "data-code": String(a),
+      "data-value": String(heights[index]), "aria-pressed": String(pressed),
+      "aria-label": `${attribute.name} ${describe(drawing, a, b).join(", ")}`,
     }, fill);
   });
   const columns = node("div", {
     class: items.length > 60 ? "columns tight" : "columns", role: "group",
-    "aria-label": `${attribute.name}, ${items.length} columns; arrow keys move, with Shift they take a range`,
+    "aria-label": `${attribute.name}, ${items.length} columns; arrow keys move, with Shift they select a range`,
   }, ...items);
   const show = (first, last) => {
-    const [name, ...others] = described(drawing, ranges[first][0], ranges[last][1]);
+    const [name, ...others] = describe(drawing, ranges[first][0], ranges[last][1]);
     readout.replaceChildren(node("b", {}, name), ` · ${others.join(" · ")}`);
   };
   brush(columns, items, show, () => { readout.textContent = rest; }, (first, last) => {
-    const taken = [];
-    for (let code = ranges[first][0]; code <= ranges[last][1]; code++) taken.push(code);
-    drawing.toggle(taken);
+    const selected = [];
+    for (let code = ranges[first][0]; code <= ranges[last][1]; code++) selected.push(code);
+    drawing.toggle(selected);
   });
   const rules = [], marks = [];
   for (let part = 0; part <= 4; part++) {
@@ -132,10 +132,10 @@ function ticks(attribute, ranges) {
   const fitting = Math.max(2, Math.floor((window.innerWidth < 768 ? 38 : 90) / (longest + 2)));
   const step = [1, 2, 5, 10, 20, 25, 50].find((each) => ranges.length / each <= fitting) ?? 100;
   const numbers = hasNumbers(attribute) && attribute.kind !== "intervals";
-  labels.forEach((label, place) => {
-    const round = numbers && step > 1 ? attribute.values[ranges[place][0]].low % step === 0 : place % step === 0;
+  labels.forEach((label, index) => {
+    const round = numbers && step > 1 ? attribute.values[ranges[index][0]].low % step === 0 : index % step === 0;
     if (!round) return;
-    const middle = attribute.kind === "intervals" ? place : place + 0.5;
+    const middle = attribute.kind === "intervals" ? index : index + 0.5;
     const mark = node("span", {}, label);
     mark.style.left = `${(100 * middle) / ranges.length}%`;
     made.append(mark);
@@ -143,23 +143,23 @@ function ticks(attribute, ranges) {
   return made;
 }
 
-// Taking one or several columns, by pointer or by keys.
-function brush(columns, items, show, rest, take) {
+// Select one or several columns, by pointer or by keys.
+function brush(columns, items, show, rest, select) {
   let from = null, to = null;
   const paint = () => {
     const [a, b] = [Math.min(from, to), Math.max(from, to)];
-    items.forEach((item, place) => item.classList.toggle("taken", from !== null && a <= place && place <= b));
+    items.forEach((item, index) => item.classList.toggle("taken", from !== null && a <= index && index <= b));
     if (from !== null) show(a, b);
   };
   const under = (event) => {
     const box = columns.getBoundingClientRect();
-    const place = Math.floor((items.length * (event.clientX - box.left)) / box.width);
-    return Math.min(items.length - 1, Math.max(0, place));
+    const index = Math.floor((items.length * (event.clientX - box.left)) / box.width);
+    return Math.min(items.length - 1, Math.max(0, index));
   };
   const finish = () => {
     const [a, b] = [Math.min(from, to), Math.max(from, to)];
     from = to = null;
-    take(a, b);
+    select(a, b);
   };
   columns.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
@@ -176,7 +176,7 @@ function brush(columns, items, show, rest, take) {
   columns.addEventListener("pointerleave", () => { if (from === null) rest(); });
   columns.addEventListener("focusin", () => {
     const at = items.indexOf(document.activeElement);
-    items.forEach((item, place) => { item.tabIndex = place === at ? 0 : -1; });
+    items.forEach((item, index) => { item.tabIndex = index === at ? 0 : -1; });
     if (from === null && at >= 0) show(at, at);
   });
   columns.addEventListener("keydown", (event) => {
@@ -223,9 +223,9 @@ const round = (value) => Number(value.toPrecision(4));
 
 export function sparks(heights) {
   const made = svg("svg", { viewBox: `0 0 ${heights.length * 4} 24`, preserveAspectRatio: "none", "aria-hidden": "true" });
-  heights.forEach((height, place) => {
+  heights.forEach((height, index) => {
     const high = Math.max(height > 0 ? 0.6 : 0, 24 * height);
-    made.append(svg("rect", { x: place * 4, y: 24 - high, width: heights.length > 20 ? 3.6 : 3, height: high }));
+    made.append(svg("rect", { x: index * 4, y: 24 - high, width: heights.length > 20 ? 3.6 : 3, height: high }));
   });
   return made;
 }

@@ -1,4 +1,4 @@
-// What could stand at the caret: columns, values of the column that is compared, SQL's own words.
+// What could come at the caret: columns, values of the compared column, SQL's own words.
 
 const TOKEN = /'(?:[^']|'')*'?|"(?:[^"]|"")*"?|--[^\n]*|\d+(?:\.\d+)?(?:e[+-]?\d+)?|[\p{L}_][\p{L}\p{N}_]*|<=|>=|<>|!=|\s+|./giu;
 
@@ -10,7 +10,7 @@ const FUNCTIONS = ["COUNT(*)", "SUM(", "AVG(", "ROUND(", "ABS(", "COALESCE(", "N
 const WORDS = new Set([...KEYWORDS, ...FUNCTIONS].flatMap((text) => text.match(/[A-Z]+/g)));
 const CALLED = new Set(FUNCTIONS.map((text) => text.match(/[A-Z]+/)[0]));
 const COMPARISONS = new Set(["=", "<>", "!=", "<", ">", "<=", ">=", "LIKE"]);
-const MOST = 50;
+const MAX_ENTRIES = 50;
 
 export function tokens(text) {
   return [...text.matchAll(TOKEN)].map((match) => ({ text: match[0], at: match.index }));
@@ -28,25 +28,25 @@ export function kindOf(token, next) {
 const isOpen = (text, mark) =>
   text[0] === mark && (text.length === 1 || !text.endsWith(mark) || (text.match(new RegExp(mark, "g")).length % 2 === 1));
 
-function named(attributes, token) {
+function findAttribute(attributes, token) {
   if (token === undefined) return undefined;
   const plain = token[0] === '"' ? token.slice(1, -1).replaceAll('""', '"') : token;
   return attributes.find((each) => each.name === plain)
     ?? attributes.find((each) => each.name.toLowerCase() === plain.toLowerCase());
 }
 
-// The column that a value at the end of these tokens is held against, if there is one.
-function compared(attributes, before) {
+// The column that a value at the end of these tokens is compared with, if there is one.
+function findComparedColumn(attributes, before) {
   const words = before.map((token) => token.text);
   const last = words.at(-1)?.toUpperCase();
   if (COMPARISONS.has(last) || last === "BETWEEN") {
-    const place = words.at(-2)?.toUpperCase() === "NOT" ? -3 : -2;
-    return named(attributes, words.at(place));
+    const offset = words.at(-2)?.toUpperCase() === "NOT" ? -3 : -2;
+    return findAttribute(attributes, words.at(offset));
   }
   let at = words.length - 1;
   while (at >= 0 && (words[at] === "," || "'0123456789-".includes(words[at][0]) || /^(true|false)$/i.test(words[at]))) at -= 1;
   if (words[at] === "(" && words[at - 1]?.toUpperCase() === "IN" && (at === words.length - 1 || words.at(-1) === ",")) {
-    return named(attributes, words[at - 2]?.toUpperCase() === "NOT" ? words[at - 3] : words[at - 2]);
+    return findAttribute(attributes, words[at - 2]?.toUpperCase() === "NOT" ? words[at - 3] : words[at - 2]);
   }
   return undefined;
 }
@@ -57,17 +57,17 @@ export function context(text, caret, attributes) {
   const written = last && (isOpen(last.text, "'") || isOpen(last.text, '"') || /^[\p{L}\p{N}_]/u.test(last.text));
   const before = (written ? all.slice(0, -1) : all).filter((token) => token.text.trim());
   const prefix = written ? last.text : "";
-  return { from: written ? last.at : caret, prefix, column: compared(attributes, before), quiet: last?.text.startsWith("--") };
+  return { from: written ? last.at : caret, prefix, column: findComparedColumn(attributes, before), quiet: last?.text.startsWith("--") };
 }
 
-function ranked(entries, prefix) {
+function rankEntries(entries, prefix) {
   const wanted = prefix.replace(/^['"]/, "").toLowerCase();
-  const found = [];
+  const matches = [];
   for (const entry of entries) {
     const at = entry.key.toLowerCase().indexOf(wanted);
-    if (at >= 0) found.push([at === 0 ? 0 : 1, entry]);
+    if (at >= 0) matches.push([at === 0 ? 0 : 1, entry]);
   }
-  return found.sort((a, b) => a[0] - b[0]).map(([, entry]) => entry).slice(0, MOST);
+  return matches.sort((a, b) => a[0] - b[0]).map(([, entry]) => entry).slice(0, MAX_ENTRIES);
 }
 
 function valuesOf(column) {
@@ -79,7 +79,7 @@ function valuesOf(column) {
 export function completions(text, caret, attributes, asked) {
   const { from, prefix, column, quiet } = context(text, caret, attributes);
   if (quiet) return { from, entries: [] };
-  if (column && prefix[0] !== '"') return { from, entries: ranked(valuesOf(column), prefix) };
+  if (column && prefix[0] !== '"') return { from, entries: rankEntries(valuesOf(column), prefix) };
   if (prefix[0] === "'" || /^\d/.test(prefix) || (!prefix && !asked)) return { from, entries: [] };
   const columns = attributes.map((each) => ({ key: each.name, text: each.sql, hint: `${each.size} values` }));
   const words = prefix[0] === '"' ? [] : [
@@ -87,7 +87,7 @@ export function completions(text, caret, attributes, asked) {
     ...KEYWORDS.map((word) => ({ key: word, text: word, hint: "" })),
   ];
   const ofWords = words.filter((word) => word.key.toLowerCase().startsWith(prefix.toLowerCase()));
-  const entries = [...ranked(columns, prefix), ...(prefix || asked ? ofWords : [])].slice(0, MOST);
+  const entries = [...rankEntries(columns, prefix), ...(prefix || asked ? ofWords : [])].slice(0, MAX_ENTRIES);
   const done = entries.length === 1 && entries[0].text.toLowerCase() === prefix.toLowerCase();
   return { from, entries: done ? [] : entries };
 }

@@ -1,25 +1,25 @@
-// Conditions: at most one for an attribute; chips that show them, a dialog that edits them.
+// Conditions, at most one per attribute: chips that show them, a dialog that edits them.
 
 import { byId, node, segments } from "./dom.js";
 import { conditionWords, hasNumbers } from "./format.js";
 
-// The conditions with some values of an attribute taken in, or taken out where all were in.
-export function toggled(conditions, attribute, codes) {
+// The conditions with some values of an attribute added, or removed if all of them were there.
+export function toggleValues(conditions, attribute, codes) {
   const before = conditions.find((each) => each.attribute === attribute.name);
   const had = new Set(before?.codes ?? []);
   const all = codes.every((code) => had.has(code));
-  // A range that is drawn replaces the condition; single values gather.
+  // A selected range replaces the condition; single values add up.
   const kept = codes.length > 1 && !all ? new Set() : had;
   codes.forEach((code) => (all ? kept.delete(code) : kept.add(code)));
   const chosen = [...kept].sort((a, b) => a - b);
   const whole = chosen.length === attribute.size;
-  return replaced(conditions, attribute.name, chosen.length && !whole ? { attribute: attribute.name, codes: chosen } : null);
+  return replaceCondition(conditions, attribute.name, chosen.length && !whole ? { attribute: attribute.name, codes: chosen } : null);
 }
 
-export function replaced(conditions, name, condition) {
-  const place = conditions.findIndex((each) => each.attribute === name);
+export function replaceCondition(conditions, name, condition) {
+  const index = conditions.findIndex((each) => each.attribute === name);
   const others = conditions.filter((each) => each.attribute !== name);
-  if (condition) others.splice(place < 0 ? others.length : place, 0, condition);
+  if (condition) others.splice(index < 0 ? others.length : index, 0, condition);
   return others;
 }
 
@@ -43,7 +43,7 @@ export class ConditionDialog {
     this.apply = apply;
     byId("condition-cancel").addEventListener("click", () => this.dialog.close());
     byId("condition-remove").addEventListener("click", () => { this.dialog.close(); this.apply(this.attribute.name, null); });
-    byId("condition-form").addEventListener("submit", (event) => this.submitted(event));
+    byId("condition-form").addEventListener("submit", (event) => this.submit(event));
   }
 
   open(condition, names, suggested) {
@@ -85,13 +85,13 @@ export class ConditionDialog {
 
   range() {
     const known = this.attribute.values.filter((value) => !value.special);
-    const [least, most] = [known[0].low, known.at(-1).high];
+    const [lowest, highest] = [known[0].low, known.at(-1).high];
     const field = (label, name, hint) => {
       const input = node("input", { type: "number", step: "any", placeholder: String(hint), value: this[name] === null ? "" : String(this[name]) });
       input.addEventListener("input", () => { this[name] = input.value === "" ? null : input.valueAsNumber; });
       return node("label", {}, label, input);
     };
-    return [node("div", { class: "fields" }, field("From", "low", least), field("To", "high", most)),
+    return [node("div", { class: "fields" }, field("From", "low", lowest), field("To", "high", highest)),
       node("p", { class: "soft" }, "Both ends are included. Leave one empty for no bound.")];
   }
 
@@ -112,7 +112,7 @@ export class ConditionDialog {
     return [node("div", { class: "fields" }, search), list];
   }
 
-  submitted(event) {
+  submit(event) {
     const { attribute, low, high } = this;
     const condition = this.form === "range" ? { attribute: attribute.name, low, high }
       : { attribute: attribute.name, codes: [...this.codes].sort((a, b) => a - b) };

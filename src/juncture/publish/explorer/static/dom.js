@@ -1,4 +1,4 @@
-// Nodes are made here and nowhere else, and text is only ever text: no name can become markup.
+// Nodes are made here and nowhere else, and text stays text: no name can become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -24,9 +24,9 @@ export function svg(tag, attributes = {}, ...children) {
   return made;
 }
 
-// A message of the server: what stands between backticks is code.
+// A message from the server: text between backticks is code.
 export function prose(text) {
-  return text.split("`").map((part, place) => (place % 2 ? node("code", {}, part) : part));
+  return text.split("`").map((part, index) => (index % 2 ? node("code", {}, part) : part));
 }
 
 export function segments(label, choices, chosen, choose) {

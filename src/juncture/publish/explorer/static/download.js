@@ -2,14 +2,14 @@
 
 import { node } from "./dom.js";
 
-const quoted = (value) => {
+const quoteCsv = (value) => {
   if (value === null) return "";
   const text = String(value);
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
 
 export function asCsv({ columns, rows }) {
-  return [columns, ...rows].map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
+  return [columns, ...rows].map((row) => row.map(quoteCsv).join(",")).join("\r\n") + "\r\n";
 }
 
 export function asJson({ columns, rows, sql }) {

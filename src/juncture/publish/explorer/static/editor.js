@@ -11,11 +11,11 @@ export class Editor {
     this.run = run;
     this.changed = changed;
     this.attributes = [];
-    this.found = { from: 0, entries: [] };
+    this.result = { from: 0, entries: [] };
     this.active = 0;
     this.area.addEventListener("input", () => { this.draw(); this.changed(); this.complete(false); });
     this.area.addEventListener("scroll", () => { this.colours.scrollTop = this.area.scrollTop; });
-    this.area.addEventListener("keydown", (event) => this.pressed(event));
+    this.area.addEventListener("keydown", (event) => this.handleKey(event));
     this.area.addEventListener("click", () => this.close());
     this.area.addEventListener("blur", () => setTimeout(() => this.close(), 120));
     new ResizeObserver(() => this.draw()).observe(this.area);
@@ -32,7 +32,7 @@ export class Editor {
   get isOpen() { return !this.list.hidden; }
 
   draw() {
-    const parts = [], caret = this.found.from;
+    const parts = [], caret = this.result.from;
     this.mark = node("span");
     let marked = false;
     for (const { text, at } of tokens(this.area.value)) {
@@ -46,21 +46,21 @@ export class Editor {
   }
 
   complete(asked) {
-    this.found = completions(this.area.value, this.area.selectionStart, this.attributes, asked);
-    if (!this.found.entries.length) { this.close(); return; }
-    this.list.replaceChildren(...this.found.entries.map((entry, place) => node("li", {
-      role: "option", id: `completion-${place}`, "aria-selected": "false",
-      onpointerdown: (event) => { event.preventDefault(); this.active = place; this.accept(); },
+    this.result = completions(this.area.value, this.area.selectionStart, this.attributes, asked);
+    if (!this.result.entries.length) { this.close(); return; }
+    this.list.replaceChildren(...this.result.entries.map((entry, index) => node("li", {
+      role: "option", id: `completion-${index}`, "aria-selected": "false",
+      onpointerdown: (event) => { event.preventDefault(); this.active = index; this.accept(); },
     }, node("span", {}, entry.text), node("span", {}, entry.hint))));
     this.list.hidden = false;
     this.area.setAttribute("aria-expanded", "true");
     this.draw();
-    this.place();
+    this.positionList();
     this.choose(0);
   }
 
-  // Below the place where the word begins.
-  place() {
+  // The list stands below the beginning of the word.
+  positionList() {
     const frame = byId("editor-frame").getBoundingClientRect();
     const mark = this.mark.getBoundingClientRect();
     const line = parseFloat(getComputedStyle(this.area).lineHeight) || 22;
@@ -69,9 +69,9 @@ export class Editor {
     this.list.style.top = `${mark.top - frame.top + line + 4}px`;
   }
 
-  choose(place) {
+  choose(index) {
     const items = [...this.list.children];
-    this.active = (place + items.length) % items.length;
+    this.active = (index + items.length) % items.length;
     items.forEach((item, at) => item.setAttribute("aria-selected", String(at === this.active)));
     this.area.setAttribute("aria-activedescendant", `completion-${this.active}`);
     items[this.active].scrollIntoView({ block: "nearest" });
@@ -84,15 +84,15 @@ export class Editor {
   }
 
   accept() {
-    const entry = this.found.entries[this.active];
-    this.area.setRangeText(entry.text, this.found.from, this.area.selectionStart, "end");
+    const entry = this.result.entries[this.active];
+    this.area.setRangeText(entry.text, this.result.from, this.area.selectionStart, "end");
     this.close();
     this.draw();
     this.changed();
     this.area.focus();
   }
 
-  pressed(event) {
+  handleKey(event) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       this.close();
@@ -101,11 +101,11 @@ export class Editor {
       event.preventDefault();
       this.complete(true);
     } else if (this.isOpen) {
-      this.pressedInList(event);
+      this.handleListKey(event);
     }
   }
 
-  pressedInList(event) {
+  handleListKey(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) this.choose(this.active + step);
     else if ((event.key === "Enter" || event.key === "Tab") && !event.shiftKey) this.accept();

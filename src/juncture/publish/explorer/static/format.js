@@ -22,13 +22,13 @@ export const number = (value) => precise.format(value);
 export const compact = (value) => short.format(value);
 export const integer = (value) => whole.format(value);
 
-// How the values of one column of an answer are written: numbers with as many digits all the way down.
+// How to write the values of one column of an answer: all numbers with the same digits.
 export function columnFormat(values) {
   const numbers = values.filter((value) => typeof value === "number");
-  const most = numbers.reduce((top, value) => Math.max(top, Math.abs(value)), 0);
-  const digits = most >= 1000 ? 1 : most >= 10 ? 2 : 4;
+  const largest = numbers.reduce((top, value) => Math.max(top, Math.abs(value)), 0);
+  const digits = largest >= 1000 ? 1 : largest >= 10 ? 2 : 4;
   const fixed = new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-  const plain = numbers.every(Number.isInteger) || most >= 1e15 ? String : fixed.format;
+  const plain = numbers.every(Number.isInteger) || largest >= 1e15 ? String : fixed.format;
   return (value) => (value === null ? "missing" : typeof value === "number" ? plain(value) : String(value));
 }
 
@@ -36,7 +36,7 @@ const ORDERED = new Set(["numbers", "intervals", "dates", "codes"]);
 export const isOrdered = (attribute) => ORDERED.has(attribute.kind);
 export const hasNumbers = (attribute) => isOrdered(attribute) && attribute.kind !== "dates";
 
-// Codes in a row, by the first and the last of them.
+// A run of codes, by the first and the last of them.
 export function span(attribute, first, last) {
   const [a, b] = [attribute.values[first], attribute.values[last]];
   if (first === last) return a.label;
@@ -44,11 +44,11 @@ export function span(attribute, first, last) {
   return `${a.label} to ${b.label}`;
 }
 
-function inRow(codes) {
-  return codes.every((code, place) => place === 0 || code === codes[place - 1] + 1);
+function isRun(codes) {
+  return codes.every((code, index) => index === 0 || code === codes[index - 1] + 1);
 }
 
-// A condition in words: the attribute stands before it.
+// A condition in words, to stand after the attribute.
 export function conditionWords(attribute, condition) {
   if (!condition.codes) {
     const { low, high } = condition;
@@ -57,7 +57,7 @@ export function conditionWords(attribute, condition) {
   }
   const { codes } = condition;
   const regular = codes.every((code) => !attribute.values[code].special);
-  if (isOrdered(attribute) && regular && codes.length > 2 && inRow(codes)) {
+  if (isOrdered(attribute) && regular && codes.length > 2 && isRun(codes)) {
     return span(attribute, codes[0], codes.at(-1));
   }
   const labels = codes.map((code) => attribute.values[code].label);

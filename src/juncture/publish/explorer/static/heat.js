@@ -1,24 +1,24 @@
-// Two attributes, or three of which one is held: a cross-table whose cells are shaded by size.
+// Two attributes, or three of which one is fixed: a cross-table whose cells are shaded by size.
 
 import { node, segments } from "./dom.js";
 import { count, number, share } from "./format.js";
 
-const MOST_WITH_NUMBERS = 1500;
+const MAX_CELLS_WITH_NUMBERS = 1500;
 
 export const MEASURES = [["count", "Counts"], ["all", "% of all"], ["row", "Row %"], ["column", "Column %"]];
 
-// The two-way table of one slice of the third attribute; of all slices together where it is null.
-export function sliced(shape, cells, slice) {
+// The two-way table of one slice of the third attribute, or of all slices where it is null.
+export function takeSlice(shape, cells, slice) {
   if (shape.length === 2) return cells;
   const [rows, columns, deep] = shape;
-  const found = new Array(rows * columns).fill(0);
-  for (let cell = 0; cell < found.length; cell++) {
-    for (let k = 0; k < deep; k++) if (slice === null || k === slice) found[cell] += cells[cell * deep + k];
+  const sums = new Array(rows * columns).fill(0);
+  for (let cell = 0; cell < sums.length; cell++) {
+    for (let k = 0; k < deep; k++) if (slice === null || k === slice) sums[cell] += cells[cell * deep + k];
   }
-  return found;
+  return sums;
 }
 
-export function slicer(attribute, slice, choose) {
+export function drawSlicer(attribute, slice, choose) {
   const choices = [[null, "All"], ...attribute.values.map((value, code) => [code, value.label])];
   const label = node("span", { class: "soft" }, attribute.name);
   if (choices.length <= 7) {
@@ -32,7 +32,7 @@ export function slicer(attribute, slice, choose) {
   return node("div", { class: "slices" }, label, select);
 }
 
-export const isLarge = (rows, columns) => rows.values.length * columns.values.length > MOST_WITH_NUMBERS;
+export const isLarge = (rows, columns) => rows.values.length * columns.values.length > MAX_CELLS_WITH_NUMBERS;
 
 export function heat({ rows, columns, cells, measure, numbers, width, chosen, take }) {
   const [m, n] = [rows.values.length, columns.values.length];
@@ -40,11 +40,10 @@ export function heat({ rows, columns, cells, measure, numbers, width, chosen, ta
   let total = 0;
   cells.forEach((value, at) => { down[at % n] += value; across[Math.floor(at / n)] += value; total += value; });
   const whole = { count: () => 1, all: () => total, row: (i) => (i < 0 ? total : across[i]), column: (_, j) => (j < 0 ? total : down[j]) };
-  const measured = (value, i, j) => value / whole[measure](i, j);
-  const text = (value, i, j) => (measure === "count" ? count(value) : share(measured(value, i, j)));
-  const most = cells.reduce((top, value, at) => {
-    const found = measured(value, Math.floor(at / n), at % n);
-    return found > top ? found : top;
+  const relativeTo = (value, i, j) => value / whole[measure](i, j);
+  const text = (value, i, j) => (measure === "count" ? count(value) : share(relativeTo(value, i, j)));
+  const largest = cells.reduce((top, value, at) => {
+    return Math.max(top, relativeTo(value, Math.floor(at / n), at % n) || 0);
   }, 0);
   const dense = !numbers;
   const readout = node("p", { class: "readout" });
@@ -70,7 +69,7 @@ export function heat({ rows, columns, cells, measure, numbers, width, chosen, ta
     for (let j = 0; j < n; j++) {
       const at = cells[i * n + j];
       const made = node("td", { role: "gridcell", tabIndex: -1, "data-value": String(at) }, text(at, i, j));
-      made.style.setProperty("--t", most > 0 ? (100 * Math.sqrt(measured(at, i, j) / most || 0)).toFixed(1) : "0");
+      made.style.setProperty("--t", largest > 0 ? (100 * Math.sqrt(relativeTo(at, i, j) / largest || 0)).toFixed(1) : "0");
       line.append(made);
     }
     if (!dense) line.append(node("td", { class: "all", role: "gridcell" }, text(across[i], i, -1)));
@@ -101,10 +100,10 @@ function header(value, i, j, scope, chosen, labelled) {
   }, labelled ? value.label : "");
 }
 
-// One cell at a time is in the order of tabs; arrow keys move, headers included.
+// Only one cell is in the tab order; arrow keys move, headers included.
 function moves(table, m, n, show, take) {
   const at = (i, j) => table.rows[i + 1]?.cells[j + 1];
-  const placeOf = (cell) => {
+  const positionOf = (cell) => {
     const i = cell.parentElement.rowIndex - 1, j = cell.cellIndex - 1;
     return i >= m || j >= n || (i < 0 && j < 0) ? null : [i, j];
   };
@@ -113,26 +112,26 @@ function moves(table, m, n, show, take) {
   if (first) first.tabIndex = 0;
   let tabbed = first;
   table.addEventListener("pointerover", (event) => {
-    const cell = cellOf(event), place = cell && placeOf(cell);
-    if (place) show(...place);
+    const cell = cellOf(event), position = cell && positionOf(cell);
+    if (position) show(...position);
   });
   table.addEventListener("pointerleave", () => show(-1, -1));
   table.addEventListener("focusin", (event) => {
-    const cell = cellOf(event), place = cell && placeOf(cell);
-    if (!place) return;
+    const cell = cellOf(event), position = cell && positionOf(cell);
+    if (!position) return;
     tabbed.tabIndex = -1;
     cell.tabIndex = 0;
     tabbed = cell;
-    show(...place);
+    show(...position);
   });
   table.addEventListener("click", (event) => {
-    const cell = cellOf(event), place = cell && placeOf(cell);
-    if (place) take(...place);
+    const cell = cellOf(event), position = cell && positionOf(cell);
+    if (position) take(...position);
   });
   table.addEventListener("keydown", (event) => {
-    const cell = cellOf(event), place = cell && placeOf(cell);
-    if (!place) return;
-    const [i, j] = place;
+    const cell = cellOf(event), position = cell && positionOf(cell);
+    if (!position) return;
+    const [i, j] = position;
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
       take(i, j);

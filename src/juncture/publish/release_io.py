@@ -1,0 +1,106 @@
+"""The parts of a release as plain data for its file: model, measurements, codebook.
+
+Numbers go to a list of arrays beside the document; the document has their indices. What is read may
+come from anywhere: a part that does not fit raises an error here, and `load` turns it into one that
+names the file.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from juncture.engine.oracle import Oracle, OracleFactory, build_plan
+from juncture.errors import ImpossibleModel
+from juncture.model.model import Model
+from juncture.publish import query_io
+from juncture.publish.archive import Document
+from juncture.tables.codebook import Codebook, Coding, Meaning, Special
+from juncture.tables.domain import Domain
+from juncture.tables.layout import Layout, Vector
+from juncture.tables.measurement import Measurement
+
+# How far stored marginals may be from those of the stored potentials, as a share of the total.
+_TOLERANCE = 1e-6
+
+
+def read_model(
+    document: Document, domain: Domain, arrays: list[Vector], oracle: OracleFactory
+) -> Model:
+    """The model as it is stored; `check_marginals` checks that its arrays agree."""
+    layout = Layout(domain, [tuple(clique) for clique in document["cliques"]])
+    potentials, marginals = layout.as_vector(arrays[0]), layout.as_vector(arrays[1])
+    total, log_partition = float(document["total"]), float(document["log_partition"])
+    if not (math.isfinite(total) and total > 0 and math.isfinite(log_partition)):
+        raise ValueError(total, log_partition)
+    plan = build_plan(oracle, domain, layout.cliques)
+    codebook = document["codebook"]
+    book = Codebook() if codebook is None else _read_codebook(codebook)
+    return Model(plan, potentials, marginals, log_partition, total, book, oracle)
+
+
+def check_marginals(model: Model, engine: Oracle) -> None:
+    """Refuse marginals that are not those of the potentials, as far as the oracle can tell."""
+    beliefs = engine.marginals(model.potentials, model.total)
+    tolerance = _TOLERANCE + beliefs.error
+    wrong = np.abs(beliefs.marginals - model.marginals).max(initial=0.0)
+    off = abs(beliefs.log_partition - model.log_partition)
+    same = off <= tolerance * max(1.0, abs(model.log_partition))
+    if not (wrong <= tolerance * model.total and same and model.marginals.min(initial=0.0) >= 0.0):
+        raise ImpossibleModel("`marginals` must be those of the potentials; got others.")
+
+
+def write_measurement(measurement: Measurement, arrays: list[Vector]) -> Document:
+    """A measurement as data; its numbers are appended to the arrays."""
+    arrays += [measurement.values, np.atleast_1d(measurement.stddev)]
+    return {
+        "clique": list(measurement.clique),
+        "values": len(arrays) - 2,
+        "stddev": len(arrays) - 1,
+        "noise": str(measurement.noise),
+        "query": query_io.to_dict(measurement.query, arrays),
+    }
+
+
+def read_measurement(entry: Document, domain: Domain, arrays: list[Vector]) -> Measurement:
+    """The measurement that `write_measurement` wrote."""
+    values, stddev = arrays[entry["values"]], arrays[entry["stddev"]]
+    measurement = Measurement(
+        tuple(entry["clique"]),
+        values,
+        stddev=stddev[0] if len(stddev) == 1 else stddev,
+        query=query_io.from_dict(entry["query"], arrays),
+        noise=entry["noise"],
+    )
+    measurement.operator(domain)
+    return measurement
+
+
+def write_codebook(codebook: Codebook) -> Document | None:
+    """A codebook as data; None where codes stand for themselves."""
+    if codebook.is_plain:
+        return None
+    return {name: [_write_meaning(m) for m in c.meanings] for name, c in codebook.codings.items()}
+
+
+def _write_meaning(meaning: object) -> object:
+    if isinstance(meaning, Special):
+        return {"special": meaning.name}
+    return list(meaning) if isinstance(meaning, tuple) else meaning
+
+
+def _read_meaning(entry: Any) -> Meaning:  # noqa: ANN401
+    if isinstance(entry, dict):
+        return Special(str(entry["special"]))
+    return tuple(entry) if isinstance(entry, list) else entry
+
+
+def _read_codebook(entry: Document) -> Codebook:
+    return Codebook(
+        {
+            str(name): Coding(tuple(_read_meaning(m) for m in meanings))
+            for name, meanings in entry.items()
+        }
+    )
