@@ -25,6 +25,8 @@ from juncture.publish.report.charts import group_labels
 from juncture.publish.report.distributions import render_pairs
 from juncture.publish.report.document import render_report, write_report
 from juncture.publish.report.reuse import python_example
+from juncture.publish.report.words import Labels
+from juncture.tables.codebook import OUTSIDE
 from juncture.tables.queries import Kron, Prefix
 
 VOID = {"br", "hr", "img", "link", "meta"}
@@ -399,17 +401,13 @@ def test_contrast_is_that_of_wcag() -> None:
 
 def test_ticks_are_round_numbers() -> None:
     """Whole numbers are named at round ones, intervals at round edges, texts evenly."""
-    assert [t.label for t in choose_ticks([str(n) for n in range(17, 91)])] == [
-        "20",
-        "40",
-        "60",
-        "80",
-    ]
-    bins = [f"[{low}, {low + 500})" for low in range(250, 10_250, 500)]
+    years = Labels(Coding((*range(17, 91), None, OUTSIDE)))
+    assert [tick.label for tick in choose_ticks(years)] == ["20", "40", "60", "80"]
+    bins = Labels(Coding.of_bins(list(range(250, 10_251, 500))))
     assert [(t.at, t.label) for t in choose_ticks(bins)] == [
         (3.5, "2000"), (7.5, "4000"), (11.5, "6000"), (15.5, "8000"), (19.5, "10k"),
     ]  # fmt: skip
-    assert len(choose_ticks([f"value {n}" for n in range(100)])) <= 6
+    assert len(choose_ticks(Labels(Coding(tuple(f"value {n}" for n in range(100)))))) <= 6
     assert [format_compact(n) for n in (950.0, 9000.0, 12_500.0, 1.2e6, 3e9)] == [
         "950", "9000", "12.5k", "1.2M", "3G",
     ]  # fmt: skip

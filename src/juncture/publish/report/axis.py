@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from juncture._util.html import Markup, join, tag
-from juncture.publish.report.words import truncate
+from juncture.publish.report.words import Labels, truncate
+from juncture.tables.codebook import Meaning
 
 _MAX_TICKS, _LETTER = 6, 6.4
 _STEPS = tuple(step * 10.0**power for power in range(-9, 16) for step in (1, 2, 5))
-_INTERVAL = re.compile(r"\[(-?[\d.e+-]+), (-?[\d.e+-]+)\)")
-_WHOLE = re.compile(r"-?\d{1,9}")
+# Beside its regular values an attribute may have two more: missing, and outside the domain.
+_MAX_SPECIAL = 2
 
 
 class Tick(NamedTuple):
@@ -25,13 +25,13 @@ class Tick(NamedTuple):
     label: str
 
 
-def choose_ticks(labels: Sequence[str], max_ticks: int = _MAX_TICKS) -> list[Tick]:
+def choose_ticks(labels: Labels, max_ticks: int = _MAX_TICKS) -> list[Tick]:
     """The ticks of an axis that has a value with this label at each step."""
-    edges = _interval_edges(labels)
+    edges = _interval_edges(labels.meanings)
     if edges is not None:
         return _ticks_between(edges, max_ticks)
-    numbers = [int(label) if _WHOLE.fullmatch(label) else None for label in labels]
-    if sum(number is None for number in numbers) > 2:
+    numbers = [meaning if type(meaning) is int else None for meaning in labels.meanings]
+    if sum(number is None for number in numbers) > _MAX_SPECIAL:
         return _spread_ticks(labels, max_ticks)
     for step in _STEPS:
         indices = [index for index, n in enumerate(numbers) if n is not None and n % step == 0]
@@ -40,20 +40,14 @@ def choose_ticks(labels: Sequence[str], max_ticks: int = _MAX_TICKS) -> list[Tic
     return []
 
 
-def _interval_edges(labels: Sequence[str]) -> list[float] | None:
+def _interval_edges(meanings: Sequence[Meaning]) -> list[float] | None:
     """The edges of intervals that follow each other; other values may come after them."""
-    matches = [_INTERVAL.fullmatch(label) for label in labels]
-    pairs = [(float(m.group(1)), float(m.group(2))) for m in matches if m and _is_interval(m)]
-    complete = len(pairs) >= max(2, len(labels) - 2) and all(matches[: len(pairs)])
+    pairs = [meaning for meaning in meanings if isinstance(meaning, tuple)]
+    first = all(isinstance(meaning, tuple) for meaning in meanings[: len(pairs)])
+    if not first or len(pairs) < max(2, len(meanings) - _MAX_SPECIAL):
+        return None
     joined = all(one[1] == other[0] for one, other in pairwise(pairs))
-    return [pairs[0][0], *(high for _, high in pairs)] if complete and joined else None
-
-
-def _is_interval(match: re.Match[str]) -> bool:
-    try:
-        return float(match.group(1)) < float(match.group(2))
-    except ValueError:
-        return False
+    return [pairs[0][0], *(high for _, high in pairs)] if joined else None
 
 
 def _ticks_between(edges: Sequence[float], max_ticks: int) -> list[Tick]:
@@ -80,7 +74,7 @@ def format_compact(number: float) -> str:
 
 
 def draw_ticks(
-    labels: Sequence[str], left: float, right: float, y: float, max_ticks: int = _MAX_TICKS
+    labels: Labels, left: float, right: float, y: float, max_ticks: int = _MAX_TICKS
 ) -> Markup:
     """Labels under an axis from left to right; one that would touch another is left out."""
     unit, end, marks = (right - left) / len(labels), left - _LETTER, []

@@ -13,7 +13,7 @@ import numpy as np
 
 from juncture._util.html import Child, Markup, format_number, join, tag
 from juncture.publish.report.axis import draw_ticks
-from juncture.publish.report.words import format_count, format_percent, truncate
+from juncture.publish.report.words import Labels, format_count, format_percent, truncate
 from juncture.tables.layout import Vector
 
 WIDTH = 272.0
@@ -37,7 +37,7 @@ def svg(width: float, height: float, label: str, *children: Child, class_: str =
     )
 
 
-def draw_distribution(name: str, labels: Sequence[str], masses: Vector) -> Markup:
+def draw_distribution(name: str, labels: Labels, masses: Vector) -> Markup:
     """One attribute's distribution, its values in the order of their codes."""
     shares = masses / (masses.sum() or 1.0)
     top = int(shares.argmax())
@@ -71,7 +71,7 @@ def _draw_bars(label: str, labels: Sequence[str], masses: Vector, shares: Vector
     return svg(WIDTH, len(labels) * row, label, lines, base)
 
 
-def _draw_columns(label: str, labels: Sequence[str], masses: Vector, shares: Vector) -> Markup:
+def _draw_columns(label: str, labels: Labels, masses: Vector, shares: Vector) -> Markup:
     """Columns side by side; adjacent values share one where there are very many."""
     height, top, foot = 146.0, 14.0, 22.0
     groups, names = group_labels(labels, _MAX_COLUMNS)

@@ -10,16 +10,14 @@ import numpy as np
 from juncture._util.html import Markup, join, tag
 from juncture.publish.report.axis import draw_ticks
 from juncture.publish.report.charts import group_labels, svg
-from juncture.publish.report.words import format_count, format_percent, truncate
+from juncture.publish.report.words import Labels, format_count, format_percent, truncate
 from juncture.tables.layout import Vector
 
 WIDTH = 340.0
 _MAX_GROUPS, _LEFT, _NAMED = 24, 106.0, 16
 
 
-def draw_heat_map(
-    rows: tuple[str, Sequence[str]], columns: tuple[str, Sequence[str]], table: Vector
-) -> Markup:
+def draw_heat_map(rows: tuple[str, Labels], columns: tuple[str, Labels], table: Vector) -> Markup:
     """Each row adds up to 100%: the stronger a cell's colour, the larger its share of the row."""
     row_ends, row_names = group_labels(rows[1], _MAX_GROUPS)
     column_ends, column_names = group_labels(columns[1], _MAX_GROUPS)
@@ -80,9 +78,7 @@ def _draw_row_labels(names: Sequence[str], high: float) -> Markup:
     )
 
 
-def _draw_column_labels(
-    names: Sequence[str], values: Sequence[str], floor: float
-) -> tuple[Markup, float]:
+def _draw_column_labels(names: Sequence[str], values: Labels, floor: float) -> tuple[Markup, float]:
     """Labels under the columns, slanted where they would not fit, and the height they take."""
     if len(names) > _NAMED or len(names) != len(values):
         return draw_ticks(values, _LEFT, WIDTH, floor + 15), 20.0

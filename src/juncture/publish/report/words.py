@@ -8,7 +8,7 @@ from itertools import accumulate
 from unicodedata import east_asian_width
 
 from juncture.engine.plan_text import format_count as format_large_count
-from juncture.tables.codebook import Codebook, Value
+from juncture.tables.codebook import Codebook, Coding, Value
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STRENGTHS = ((0.5, "very strong"), (0.2, "strong"), (0.05, "moderate"), (0.01, "weak"))
@@ -70,9 +70,17 @@ def _char_width(letter: str) -> int:
     return 2 if east_asian_width(letter) in "WF" else 1
 
 
-def format_labels(codebook: Codebook, attribute: str) -> list[str]:
+class Labels(list[str]):
+    """What the codes of an attribute stand for, as texts, beside what they mean."""
+
+    def __init__(self, coding: Coding) -> None:
+        super().__init__(_format_label(value) for value in coding.labels)
+        self.meanings = coding.meanings
+
+
+def format_labels(codebook: Codebook, attribute: str) -> Labels:
     """What the codes of an attribute stand for, as texts."""
-    return [_format_label(value) for value in codebook[attribute].labels]
+    return Labels(codebook[attribute])
 
 
 def _format_label(value: Value) -> str:
