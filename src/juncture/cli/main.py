@@ -72,8 +72,7 @@ def _handle_failure(problem: BaseException, *, debug: bool) -> int:
         import traceback
 
         traceback.print_exception(problem)
-    for remark in getattr(problem, "__notes__", ()):
-        note(remark)
+    _print_notes(problem)
     if isinstance(problem, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     if isinstance(problem, BrokenPipeError):  # whoever read our output has had enough
@@ -85,6 +84,15 @@ def _handle_failure(problem: BaseException, *, debug: bool) -> int:
     if isinstance(problem, UsageError):
         return ExitCode.USAGE
     return ExitCode.BUDGET if isinstance(problem, BudgetExceeded) else ExitCode.ERROR
+
+
+def _print_notes(problem: BaseException) -> None:
+    """What was noted on an error on its way, also where the parser has wrapped it in its own."""
+    step: BaseException | None = problem
+    while step is not None:
+        for remark in getattr(step, "__notes__", ()):
+            note(remark)
+        step = step.__cause__
 
 
 def _describe_failure(problem: BaseException) -> str:

@@ -67,12 +67,19 @@ Rho = Annotated[
         "--rho", metavar="NUMBER", help="Instead of an epsilon: a rho of zCDP, with Gaussian noise."
     ),
 ]
+
+
+def _complete_mechanism(typed: str) -> list[str]:
+    return [name for name in offers() if name.startswith(typed)]
+
+
 MechanismOption = Annotated[
     str | None,
     typer.Option(
         "--mechanism",
         "-m",
         metavar="NAME",
+        autocompletion=_complete_mechanism,
         help=f"What decides what to measure: {', '.join(offers())}; see above. By default hdmm, or "
         "mwem where a model of all that is asked for would be too large.",
     ),
