@@ -209,7 +209,7 @@ def test_nonsense_is_refused(tmp_path: Path) -> None:
     curator = SimulatedCurator(table(), ledger, rng=np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="needs the number of records"):
         DualQuery(Budget(rho=0.1)).run(curator, WORKLOAD)
-    with pytest.raises(InvalidInput, match="relative to their number"):
+    with pytest.raises(InvalidInput, match="relative to the number of records"):
         curator.draw_queries([], [], n_earlier=1, eta=1.0, draws=1)
     replaced = Ledger.create(tmp_path / "replace", Budget(rho=1.0), Neighbours.REPLACE)
     curator = SimulatedCurator(table(), replaced, rng=np.random.default_rng(0))

@@ -13,8 +13,8 @@ import pytest
 from juncture.errors import BudgetExceeded, InvalidInput, ModelTooLarge
 from juncture.mechanisms.hdmm import HDMM, Estimation, Template
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
-from juncture.mechanisms.mwem import MWEM, Selection, Update, single_row
-from juncture.mechanisms.parent_sets import maximal_parent_sets
+from juncture.mechanisms.mwem import MWEM, Selection, Update, extract_row
+from juncture.mechanisms.parent_sets import find_parent_sets
 from juncture.mechanisms.privbayes import PrivBayes
 from juncture.mechanisms.strategy import Shares
 from juncture.privacy.accounting import Neighbours
@@ -212,7 +212,7 @@ def test_one_step_of_multiplicative_weights() -> None:
     """The closed form for a table of two cells."""
     domain, total, seen = Domain({"x": 2}), 10.0, 9.0
     weights = MultiplicativeWeights(domain, total, factored=False)
-    weights.fit([Measurement(("x",), [seen], stddev=1.0, query=single_row(
+    weights.fit([Measurement(("x",), [seen], stddev=1.0, query=extract_row(
         Task(("x",), (Identity(),)), domain, 0))], 1)  # fmt: skip
     step = np.exp((seen - total / 2) / (2 * total))
     assert weights.project(("x",)).values[0] == pytest.approx(total * step / (step + 1))
@@ -314,8 +314,8 @@ def test_maximal_parent_sets_by_brute_force() -> None:
         ]
         maximal = [each for each in fitting if not any(each < other for other in fitting)]
         expected = sorted(domain.canonical(each) for each in maximal) or [()]
-        assert sorted(maximal_parent_sets(domain, names, limit)) == expected
-        few = maximal_parent_sets(domain, names, limit, max_sets=2)
+        assert sorted(find_parent_sets(domain, names, limit)) == expected
+        few = find_parent_sets(domain, names, limit, max_sets=2)
         assert len(few) == min(2, len(expected))
         assert set(few) <= set(expected)
 
@@ -323,11 +323,11 @@ def test_maximal_parent_sets_by_brute_force() -> None:
 def test_parent_sets_of_a_wide_table_are_thinned_at_once() -> None:
     """Of millions of sets, as many as asked for, all maximal, the same each time."""
     domain = Domain({f"x{i}": 2 for i in range(100)})
-    found = maximal_parent_sets(domain, tuple(domain), 40.0, max_sets=50)
+    found = find_parent_sets(domain, tuple(domain), 40.0, max_sets=50)
     assert len(set(found)) == 50
     assert all(len(each) == 5 for each in found)
-    assert found == maximal_parent_sets(domain, tuple(domain), 40.0, max_sets=50)
-    assert found != maximal_parent_sets(domain, tuple(domain), 40.0, max_sets=50, seed=1)
+    assert found == find_parent_sets(domain, tuple(domain), 40.0, max_sets=50)
+    assert found != find_parent_sets(domain, tuple(domain), 40.0, max_sets=50, seed=1)
 
 
 def test_the_papers_workload() -> None:

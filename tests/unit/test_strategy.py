@@ -298,7 +298,7 @@ def test_least_squares_of_marginals_without_the_full_table() -> None:
     found = residual_least_squares(DOMAIN, measured, asked)
     for clique in asked:
         np.testing.assert_allclose(found[clique].values, full.project(clique).values, atol=1e-6)
-    with pytest.raises(InvalidInput, match="Measure one"):
+    with pytest.raises(InvalidInput, match="must hold a marginal with"):
         residual_least_squares(DOMAIN, measured, [("a", "c")])
 
 

@@ -4,7 +4,7 @@ A strategy is a matrix A whose columns have norm 1: the L1 norm for Laplace nois
 Gaussian noise. With noise of variance v on its rows, the expected squared error of queries with
 Gram matrix V = W'W is v tr[(A'A)^-1 V]. For Laplace noise, strategies A = [I; T] D, with T a few
 rows without negative entries and D dividing each column by its sum, are optimised by gradients
-(McKenna, Miklau, Hay and Machanavajjhala 2018). For Gaussian noise any matrix will do, and the
+(McKenna, Miklau, Hay and Machanavajjhala 2018). For Gaussian noise any matrix is allowed, and the
 problem is convex in A'A. Nothing here looks at data.
 """
 
@@ -21,9 +21,9 @@ from juncture.tables.queries.blocks import Block, Identity, Matrix, Total
 
 Array = NDArray[np.float64]
 
-# One extra row for so many values, at least one: the public rule of the method's authors.
+# One extra row for this many values, at least one: the published rule of the method's authors.
 _VALUES_PER_ROW = 16
-# Rows that stay below this beside the identity say nothing, and would vanish on a coarse lattice.
+# Rows with smaller entries add nothing to the identity, and would vanish on a coarse lattice.
 _MIN_ENTRY = 0.01
 # Beyond this size a square matrix for Gaussian noise takes too long to optimise.
 _MAX_SQUARE = 256
@@ -39,7 +39,7 @@ class AttributeStrategy:
 
 
 def gram(block: Block, size: int) -> Array:
-    """The matrix of a block, transposed, times itself."""
+    """The Gram matrix of a block: its transposed matrix times the matrix."""
     matrix = block.matrix(size)
     return np.asarray(matrix.T @ matrix)
 
@@ -53,7 +53,7 @@ def trace_error(strategy: Array, workload_gram: Array) -> float:
 
 
 def p_identity(theta: Array) -> Array:
-    """The identity over some rows, with columns divided by their sums."""
+    """The identity with the rows of theta below it, and columns divided by their sums."""
     stacked = np.vstack([np.eye(theta.shape[1]), theta])
     return np.asarray(stacked / stacked.sum(axis=0))
 
@@ -110,7 +110,7 @@ def optimise_gram(
     workload_gram: Array, *, gaussian: bool = False, restarts: int = 5, seed: int = 0,
     rows: int | None = None,
 ) -> AttributeStrategy:  # fmt: skip
-    """The best strategy found for a Gram matrix: as it is, all together, or optimised."""
+    """The best strategy found for a Gram matrix: the identity, the total, or an optimised one."""
     size = len(workload_gram)
     best = AttributeStrategy(Identity(), float(np.trace(workload_gram)))
     ones = trace_error(np.ones((1, size)), workload_gram)

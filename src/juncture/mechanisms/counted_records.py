@@ -1,4 +1,4 @@
-"""Synthetic records as an answer: each stands for so many."""
+"""Answers from synthetic records, each of which stands for several real ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from juncture.tables.factor import Factor
 
 
 class CountedRecords:
-    """Columns of codes, counted on demand."""
+    """Columns of codes, counted on demand; each record counts `weight` times."""
 
     def __init__(
         self, domain: Domain, columns: Mapping[str, NDArray[np.int64]], weight: float

@@ -1,4 +1,4 @@
-"""How likely DualQuery's draws were, as a function of the answers that it was not told."""
+"""The likelihood of DualQuery's draws as a function of the true answers, which are unknown."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
 from juncture.tables.workload import Workload
 
-# Rounds go to this many threads, whatever the machine: sums are then the same everywhere.
+# Rounds are divided between this many threads on every machine, so that sums are the same.
 _THREADS = 2
 
 
 @dataclass(frozen=True)
 class Round:
-    """What a round leaves behind: all of it may be known."""
+    """The public results of a round."""
 
     satisfied: NDArray[np.int32]
     """For each query, how many of the records before this round satisfy it."""
     drawn: NDArray[np.int64]
-    """The places of the queries drawn; complements come after all queries."""
+    """The indices of the queries drawn; complements come after all queries."""
     n_earlier: int
 
     def net_draws(self, n: int) -> Vector:
-        """For each query, how often it was drawn, less how often its complement was."""
+        """For each query, how often it was drawn, minus how often its complement was."""
         counts = np.bincount(self.drawn, minlength=2 * n).astype(np.float64)
         return counts[:n] - counts[n:]
 
@@ -43,7 +43,7 @@ class DrawLikelihood:
     g = eta ((t - 1) y - A) for queries and -g for complements, so the loss is the sum over rounds
     of s log(sum of exp(g) + exp(-g)) - <drawn, g>: convex, with the gradient
     eta (t - 1) (s (p - p') - drawn), p and p' being the probabilities of queries and complements.
-    What comes of the draws is linear in y, and added up once.
+    The term of the draws is linear in y, and added up once.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class DrawLikelihood:
     ) -> None:
         self._domain, self._workload = domain, workload
         self._eta, self._total = eta, total
-        # The first round's draws have the same probabilities whatever the answers.
+        # The first round's draws do not depend on the answers.
         self._rounds = [each for each in rounds if each.n_earlier > 0]
         self._operators = [task.operator(domain) for task in workload.tasks]
         self._ends = np.cumsum([operator.n_rows for operator in self._operators])[:-1]
@@ -83,7 +83,7 @@ class DrawLikelihood:
             lambda k: self._log_normalisers(y, self._rounds[k::_THREADS]), range(_THREADS)
         )
         value = math.fsum(piece[0] for piece in pieces) - float(self._drawn @ y) + self._constant
-        slope = sum((part[1] for part in pieces), -self._drawn)
+        slope = sum((piece[1] for piece in pieces), -self._drawn)
         return value, slope
 
     def _log_normalisers(self, answers: Vector, rounds: Sequence[Round]) -> tuple[float, Vector]:

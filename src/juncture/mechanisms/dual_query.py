@@ -1,4 +1,4 @@
-"""DualQuery: records that answer well whatever queries an adversary draws."""
+"""DualQuery: records that answer well any queries that an adversary draws."""
 
 from __future__ import annotations
 
@@ -32,25 +32,32 @@ from juncture.privacy.budget import Budget
 from juncture.privacy.price import ZCDP
 from juncture.tables.workload import Workload
 
-if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
-# The likelihood is so much larger than what is left to gain that a usual tolerance ends too early.
+# The likelihood is far larger than what is left to gain: a usual tolerance would stop too early.
 _TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class DualQuery(Mechanism):
-    """Rounds in which queries are drawn privately and a record is found that satisfies them.
+    """In each round, queries are drawn privately and a record is sought that satisfies them.
 
     Privacy (replaced records; the number of records m is public). Only the draws look at data. In
-    round t a query q or its complement is drawn with a probability that goes as the exponential of
-    eta times the sum, over the t - 1 records x so far, of q(D) - q(x). A replaced record moves
+    round t a query q or its complement is drawn with a probability proportional to the exponential
+    of eta times the sum, over the t - 1 records x so far, of q(D) - q(x). A replaced record moves
     q(D) by at most 1 / m, so this is the exponential mechanism with epsilon = 2 eta (t - 1) / m,
     of which each draw costs rho = epsilon^2 / 8 = eta^2 (t - 1)^2 / (2 m^2) of zCDP. With s draws
     in each of T rounds, rho = s eta^2 (T - 1) T (2 T - 1) / (12 m^2): T is the largest that the
-    budget allows (a rho, or an epsilon with a delta). The first round's draws look at nothing. What
-    is not spent because T is whole stays in the budget.
+    budget allows (a rho, or an epsilon with a delta). The first round's draws do not look at data.
+    What is not spent because T is a whole number stays in the budget.
+
+    >>> from juncture.tables.domain import Domain
+    >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
+    >>> mechanism = DualQuery(Budget(epsilon=1.0, delta=1e-6), max_rounds=5)
+    >>> run = mechanism.prepare(workload, Neighbours.REPLACE, n_records=1000)
+    >>> dict(run.facts)["a round"]
+    '50 draws from 10 queries and complements'
     """
 
     name: ClassVar[str] = "dualquery"
@@ -58,16 +65,19 @@ class DualQuery(Mechanism):
     budget: Budget
     _: KW_ONLY
     eta: float = 2.0
+    """How strongly draws prefer queries that the records so far answer badly."""
     draws: int = 50
+    """The queries drawn in each round."""
     estimation: Estimation = Estimation.MODEL
-    """The model of greatest likelihood of all draws; `LOCAL` is the original: the records found."""
+    """`MODEL` fits the model that makes all draws most likely; `LOCAL` is the original, which
+    answers from the records of the rounds."""
     rng: Random = None
-    """For the search for records: that is post-processing."""
+    """The randomness of the search for records, which is post-processing."""
     max_rounds: int | None = None
-    """Rounds to do at most; by default as many as the budget allows."""
+    """The most rounds to do; by default the budget alone decides."""
     random_ties: bool = True
-    """Of several best records, one at random; otherwise that of the first values, which repeats a
-    published comparison and is worse."""
+    """Whether to choose among several best records at random; if not, the one with the first values
+    is chosen, which repeats a published comparison and is worse."""
     solver: Solver = field(default_factory=Accelerated)
     max_steps: int = 300
 
@@ -78,8 +88,7 @@ class DualQuery(Mechanism):
         refuse_empty(workload)
         if not (self.eta > 0.0 and self.draws >= 1):
             raise InvalidInput(
-                f"`eta` and `draws` must be positive; got {self.eta} and {self.draws}. Try 2 and "
-                "50."
+                f"`eta` and `draws` must be positive; got {self.eta} and {self.draws}."
             )
         self._rho()  # refuses a budget without a rho before anything else
         n_public = require_n_records(self.name, neighbours, n_records)
@@ -99,7 +108,7 @@ class DualQuery(Mechanism):
             execute=lambda curator, watch: self._execute(curator, workload, plan, watch),
             plan=plan,
             facts=(
-                ("rounds", f"{rounds}: as many as the budget allows"),
+                ("rounds", f"{rounds}: the most that the budget allows"),
                 ("a round",
                  f"{self.draws} draws from {2 * workload.n_queries:,} queries and complements"),
                 ("a draw costs", f"epsilon {last:.3g} in the last round"),
@@ -110,7 +119,7 @@ class DualQuery(Mechanism):
     def _execute(
         self, curator: Curator, workload: Workload, plan: Plan | None, watch: Watch
     ) -> Findings:
-        """Draw and find, round after round; then estimate."""
+        """Draw queries and search for a record, round after round; then estimate."""
         domain, n = curator.domain, workload.n_queries
         m = require_n_records(self.name, curator.neighbours, curator.public_n_records)
         n_rounds, rng = self.count_rounds(m), np.random.default_rng(self.rng)
@@ -136,7 +145,7 @@ class DualQuery(Mechanism):
         return Findings(fit.model.project, fit.model, (), fit.summary, {"rounds": n_rounds})
 
     def count_rounds(self, n_records: int) -> int:
-        """As many as the budget and `max_rounds` allow, at least the first, which is free."""
+        """The most rounds that the budget and `max_rounds` allow; the first is free."""
         unit = self.draws * (self.eta / n_records) ** 2 / 12.0
         rho, t = self._rho(), 1
         limit = math.inf if self.max_rounds is None else self.max_rounds
@@ -161,7 +170,7 @@ class DualQuery(Mechanism):
         t: int,
         rng: np.random.Generator,
     ) -> NDArray[np.int64]:
-        """The indices of the queries drawn."""
+        """Draw queries for round `t`; gives their indices."""
         if t == 0:
             return rng.integers(0, 2 * workload.n_queries, self.draws)
         tasks = [(task.clique, task.query) for task in workload.tasks]

@@ -1,4 +1,4 @@
-"""HDMM: the high-dimensional matrix mechanism, and what to make of its measurements."""
+"""HDMM: the high-dimensional matrix mechanism, with three ways to estimate from its answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import bind
 from juncture.tables.workload import Workload
 
-if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
 
@@ -44,22 +44,22 @@ class Template(StrEnum):
     """What kind of strategy is optimised."""
 
     UNION = "union"
-    """A product for each clique of the workload: the paper's."""
+    """A product for each clique of the workload, as in the paper."""
     MARGINALS = "marginals"
     """Weighted marginals on all sets of attributes below the workload's cliques."""
     BEST = "best"
-    """Whichever of the two promises the smaller total squared error by least squares."""
+    """The one of the two with the smaller expected total squared error by least squares."""
 
 
 class Estimation(StrEnum):
-    """What is made of the measurements."""
+    """How answers are estimated from the measurements."""
 
     MODEL = "model"
-    """One graphical model of all of them."""
+    """From one graphical model of all of them."""
     LOCAL = "local"
-    """Least squares for each task alone: the original where the full table does not fit."""
+    """By least squares for each task alone: the original where the full table does not fit."""
     FULL = "full"
-    """Least squares on the full table: the original."""
+    """By least squares on the full table: the original."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,11 @@ class HDMM(Mechanism):
     Strategies depend on the workload alone. Privacy: the measurements go through the curator, which
     charges each its share of the budget's price; shares add up to 1, so by sequential composition
     all cost the budget. Estimation is post-processing.
+
+    >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
+    >>> run = HDMM(Budget(epsilon=1.0)).prepare(workload, Neighbours.ADD_OR_REMOVE)
+    >>> [(each.clique, round(each.stddev, 2)) for each in run.marginals]
+    [(('age',), 2.83), (('sex',), 2.83)]
     """
 
     name: ClassVar[str] = "hdmm"
@@ -80,9 +85,11 @@ class HDMM(Mechanism):
     shares: Shares = Shares.EQUAL
     """How a union divides the budget; weighted marginals have shares of their own."""
     restarts: int = 5
+    """How often the strategy is optimised, each time from another start; the best is used."""
     solver: Solver = field(default_factory=EarlyStopping)
-    """For the model's fit: by default one that ends where only noise is left to fit."""
+    """The solver that fits the model; the default stops when only noise is left to fit."""
     max_steps: int = 5000
+    """The most steps of that solver."""
 
     def prepare(
         self,
@@ -90,7 +97,7 @@ class HDMM(Mechanism):
         neighbours: Neighbours,
         n_records: int | None = None,  # noqa: ARG002
     ) -> Run:
-        """Optimise the strategy, and plan the model. Errors are those of least squares alone."""
+        """Optimise the strategy, and plan the model. Forecasts are for least squares alone."""
         refuse_empty(workload)
         if self.estimation is Estimation.FULL:
             refuse_large(workload.domain, tuple(workload.domain))
@@ -114,12 +121,12 @@ class HDMM(Mechanism):
         )
 
     def _plan(self, domain: Domain, cliques: Sequence[Clique], when: Template) -> Plan | None:
-        """The plan of the model, where one is fitted and the template is the one named."""
+        """The plan of the model, if one is fitted and the template is `when`."""
         modelled = self.estimation is Estimation.MODEL and self.template is when
         return Plan.build(domain, cliques) if modelled else None
 
     def build_strategy(self, workload: Workload, neighbours: Neighbours) -> Strategy:
-        """What would be measured: no data is looked at."""
+        """What would be measured; looks at no data."""
         l2 = self.budget.price.norm == 2
         if self.template is Template.MARGINALS:
             return optimise_marginals(workload, gaussian=l2, restarts=self.restarts)
@@ -135,7 +142,7 @@ class HDMM(Mechanism):
     def expected_squared_errors(
         self, workload: Workload, neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
     ) -> list[float]:
-        """By task, over all its answers by least squares: known before anything is spent."""
+        """The squared error of each task by least squares, expected before anything is spent."""
         strategy = self.build_strategy(workload, neighbours)
         return self._expected_errors(workload, strategy, neighbours)
 
@@ -147,7 +154,7 @@ class HDMM(Mechanism):
         return strategy.expected_squared_errors(stddevs)
 
     def make_requests(self, strategy: Strategy) -> list[Request]:
-        """What would be asked of the curator, with its price: no data is looked at."""
+        """The requests to the curator, each with its price; looks at no data."""
         price = self.budget.price
         return [
             Request(each.clique, price.share(each.share), each.query) for each in strategy.queries
@@ -222,7 +229,7 @@ def _noise_stddev(workload: Workload, request: Request, neighbours: Neighbours) 
 
 @dataclass(frozen=True, eq=False)
 class _CliqueTables:
-    """Tables of some cliques, whatever the order of their attributes."""
+    """Tables of some cliques, found by their attributes in any order."""
 
     domain: Domain
     tables: dict[Clique, Factor]
@@ -232,7 +239,7 @@ class _CliqueTables:
         key = names.get(self.domain.canonical(clique))
         if key is None:
             raise InvalidInput(
-                f"`clique` must be one of the workload's; got {clique}. Only the forms with a "
-                "model or a full table answer others."
+                f"`clique` must be one of the workload's; got {clique}. Use Estimation.MODEL "
+                "or Estimation.FULL to answer others."
             )
         return self.tables[key].transpose(self.domain.project(clique))

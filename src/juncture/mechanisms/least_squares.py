@@ -1,4 +1,4 @@
-"""Tables from noisy measurements by least squares, negative cells allowed: HDMM's original ways."""
+"""Least squares on noisy measurements, as in the original HDMM; cells may be negative."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def full_least_squares(
 ) -> Factor:
     """The smallest full table that fits the measurements best, by LSMR.
 
-    With `max_steps`, exactly so many steps, for those who time them.
+    With `max_steps`, it makes exactly that many steps, to be timed.
     """
     from scipy.sparse.linalg import LinearOperator, lsmr  # noqa: PLC0415  slow to import
 
@@ -65,7 +65,7 @@ def local_least_squares(
 
 
 def _invert(domain: Domain, measurement: Measurement) -> Factor:
-    """The pseudo-inverse of a product of blocks, an attribute at a time."""
+    """Apply the pseudo-inverse of a product of blocks, one attribute at a time."""
     subdomain = domain.project(measurement.clique)
     if not isinstance(measurement.query, Kron):
         return Factor(subdomain, measurement.values.reshape(subdomain.shape))

@@ -1,12 +1,12 @@
 """HDMM's third kind of strategy: every marginal below the workload's cliques, with weights.
 
 The Gram matrix of weighted marginals has one eigenspace for each set A of attributes: tables that
-vary with all of A and add up to nothing along any of it. With n_i the size of attribute i, the
+vary with all of A and add up to zero along each of them. With n_i the size of attribute i, the
 space of A has dimension prod over A of (n_i - 1), and the marginal B contributes its weight divided
 by the size of B's table to every A within B (all divided by the size of the full table, so that
 nothing overflows). The expected squared error is then the sum, over A, of dimension times the
-workload's eigenvalue over the strategy's; only subsets of the workload's cliques take part, so the
-full table is never formed, nor are the exponentially many sets of all attributes.
+workload's eigenvalue over the strategy's. Only subsets of the workload's cliques count, so neither
+the full table nor the exponentially many sets of all attributes are formed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.workload import Task, Workload
 
-# Marginals whose shares are below this are left out, where the others do without them.
+# Marginals with smaller shares are left out, if the others are enough.
 _MIN_SHARE = 1e-3
-# Keeps what is not measured at all from dividing by nothing.
+# Avoids division by zero for what is not measured at all.
 _MIN_EIGENVALUE = 1e-120
 
 
@@ -41,7 +41,7 @@ class MarginalStrategy:
     queries: tuple[StrategyQuery, ...]
 
     def expected_squared_errors(self, stddevs: Sequence[float]) -> list[float]:
-        """Of least squares on all marginals together."""
+        """The squared error of each task by least squares on all marginals together."""
         spaces = Spaces.of(self.workload)
         weights = np.zeros(len(spaces.sets))
         for query, stddev in zip(self.queries, stddevs, strict=True):
@@ -64,7 +64,7 @@ class Spaces:
 
     @classmethod
     def of(cls, workload: Workload) -> Spaces:
-        """All subsets of all cliques."""
+        """The spaces of all subsets of a workload's cliques."""
         domain = workload.domain
         subsets = {
             subset: None
@@ -75,17 +75,17 @@ class Spaces:
 
     @cached_property
     def positions(self) -> dict[Clique, int]:
-        """Where each set stands."""
+        """The index of each set."""
         return {each: index for index, each in enumerate(self.sets)}
 
     @cached_property
     def dimensions(self) -> Array:
-        """Of each set's space."""
+        """The dimension of each set's space."""
         return np.array([math.prod(self.domain[n] - 1.0 for n in each) for each in self.sets])
 
     @cached_property
     def _above(self) -> tuple[Array, Array, Array]:
-        """All pairs of a set and a marginal that holds it, with what one adds to the other."""
+        """All pairs of a set and a marginal that holds it, with what the marginal contributes."""
         pairs = [
             (self.positions[lower], index, 1.0 / self.domain.size_of(each))
             for index, each in enumerate(self.sets)
@@ -95,24 +95,24 @@ class Spaces:
         return lower, upper, sizes
 
     def eigenvalues(self, weights: Array) -> Array:
-        """Of the sum of weighted marginals' Gram matrices, on each set's space."""
+        """The eigenvalue of the weighted marginals' Gram matrix on each set's space."""
         lower, upper, sizes = self._above
         return np.asarray(
             np.bincount(lower, sizes * weights[upper], len(self.sets)), dtype=np.float64
         )
 
     def adjoint(self, values: Array) -> Array:
-        """The map of weights to eigenvalues, the other way."""
+        """The transpose of the map from weights to eigenvalues."""
         lower, upper, sizes = self._above
         return np.asarray(
             np.bincount(upper, sizes * values[lower], len(self.sets)), dtype=np.float64
         )
 
     def weights_of(self, tasks: Sequence[Task]) -> Array:
-        """Tasks as weighted marginals: exact against every strategy of marginals.
+        """Tasks as weighted marginals with the same error under every strategy of marginals.
 
-        Only the trace and the sum of a block's Gram matrix meet such a strategy, so the matrix is
-        replaced by the combination of the identity and the matrix of ones that has the same.
+        Such an error depends only on the trace and the sum of a block's Gram matrix, so the matrix
+        is replaced by the combination of the identity and the matrix of ones that has the same.
         """
         weights = np.zeros(len(self.sets))
         for task in tasks:
@@ -130,9 +130,9 @@ class Spaces:
 def optimise_marginals(
     workload: Workload, *, gaussian: bool, restarts: int = 5, seed: int = 0
 ) -> MarginalStrategy:
-    """The marginals and shares of least total squared error that are found."""
+    """The best marginals and shares found: those with the smallest total squared error."""
     if not workload.tasks:
-        raise InvalidInput("`workload` must have a task; got none. Add at least one.")
+        raise InvalidInput("`workload` must have a task; got none.")
     spaces = Spaces.of(workload)
     goal = spaces.dimensions * spaces.eigenvalues(spaces.weights_of(workload.tasks))
     rng = np.random.default_rng(seed)
@@ -170,11 +170,10 @@ def residual_least_squares(
 ) -> dict[Clique, Factor]:
     """The marginals on some cliques by least squares on all measured marginals together.
 
-    On the space of a set A, each measured marginal that holds A says the same thing with noise of
-    its own: its table summed to A, with the mean taken off along every attribute of A. Those are
-    averaged by the inverse of their variances (that of a marginal's noisiest cell, where its cells
-    differ), and the spaces below a clique add up to its table. No full table is formed; negative
-    cells are not prevented.
+    On the space of a set A, each measured marginal that holds A gives the same table with noise of
+    its own: its table summed to A, minus the mean along every attribute of A. These are averaged by
+    the inverse of their variances (that of a marginal's noisiest cell, where its cells differ), and
+    the spaces below a clique add up to its table. No full table is formed; cells may be negative.
     """
     known: dict[Clique, Factor] = {}
     results = {}
@@ -209,9 +208,7 @@ def _residual(domain: Domain, measurements: Sequence[Measurement], names: Clique
     if weight == 0.0:
         if math.prod(domain[name] - 1 for name in names) == 0:
             return Factor(subdomain, total)
-        raise InvalidInput(
-            f"`measurements` must hold a marginal with {names}; got none. Measure one."
-        )
+        raise InvalidInput(f"`measurements` must hold a marginal with {names}; got none.")
     mean: Array = total / weight
     for axis in range(mean.ndim):
         mean = mean - mean.mean(axis=axis, keepdims=True)
@@ -219,7 +216,7 @@ def _residual(domain: Domain, measurements: Sequence[Measurement], names: Clique
 
 
 def _task_start(spaces: Spaces, workload: Workload) -> Array:
-    """Mostly the tasks' own cliques."""
+    """A start with large shares for the tasks' own cliques."""
     start = np.full(len(spaces.sets), -3.0)
     for clique in workload.cliques:
         start[spaces.positions[spaces.domain.canonical(clique)]] = 0.0
@@ -242,7 +239,7 @@ def _optimise(spaces: Spaces, goal: Array, start: Array, gaussian: bool) -> tupl
 
 
 def _prune(spaces: Spaces, goal: Array, logs: Array, gaussian: bool) -> Array:
-    """The shares, without the small ones where all the workload asks for stays measured."""
+    """The shares without the small ones, if everything in the workload is still measured."""
     amounts = np.exp(logs - logs.max())
     shares = amounts / amounts.sum()
     kept = np.where(shares >= _MIN_SHARE, shares, 0.0)

@@ -1,8 +1,8 @@
 """What a mechanism is: it prepares a run without data, and the run measures and estimates.
 
-`prepare` costs nothing and reads nothing. It gives a `Run`: what every event will cost, what is
+`prepare` costs nothing and reads no data. It gives a `Run`: what every event will cost, what is
 known about errors, and the run itself. So `juncture plan` shows what `juncture release` would do,
-and a run that a ledger could not pay to its end is refused before its first event.
+and a run that a ledger cannot pay for completely is refused before its first event.
 
     run = HDMM(Budget(epsilon=1.0)).prepare(workload, Neighbours.ADD_OR_REMOVE)
     print(run.costs, run.facts)
@@ -30,30 +30,41 @@ from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.workload import Workload, check_same_domain
 
-if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
-# Noise beyond this drowns any table, and the samplers' integers would not hold more much longer.
+# More noise makes any table useless, and soon exceeds the integers of the samplers.
 _MAX_NOISE = 1e8
 
 
 @dataclass(frozen=True)
 class MarginalForecast:
-    """What is known of one marginal of the workload before it is measured."""
+    """What is known about one marginal of the workload before it is measured.
+
+    >>> MarginalForecast(("age", "sex"), 6, share=0.5, stddev=2.8, error=2.8).cells
+    6
+    """
 
     clique: Clique
     cells: int
     share: float
     """What it may cost, in the unit of the price."""
     stddev: float
-    """Of the noise on each answer that is measured; not a number where none is on this clique."""
+    """The standard deviation of the noise on each answer; not a number if none is measured on this
+    clique."""
     error: float
     """The root of the expected mean squared error of a query, by least squares alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What the run of a mechanism hands over, before it is put into context."""
+    """What a mechanism's own code returns; the run makes a `RunResult` of it.
+
+    >>> from juncture.tables.domain import Domain
+    >>> table = Factor(Domain({"sex": 2}), [1.0, 2.0])
+    >>> Findings(project=table.project, details={"rounds": 1}).project(("sex",)).values
+    array([1., 2.])
+    """
 
     project: Callable[[Clique], Factor]
     """The estimated counts of a clique of the workload."""
@@ -62,31 +73,41 @@ class Findings:
     fit: FitSummary | None = None
     """How the fit of the model ended."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What this mechanism alone knows, by name: plain numbers, texts and lists."""
+    """Facts of this mechanism alone, by name: plain numbers, texts and lists."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Run:
-    """A mechanism that is ready to run: everything about it that no data is needed for."""
+    """A prepared mechanism: everything that is known about its run without data.
+
+    Call it with a curator to run it.
+
+    >>> from juncture.mechanisms.mwem import MWEM
+    >>> from juncture.tables.domain import Domain
+    >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
+    >>> run = MWEM(Budget(epsilon=1.0), rounds=2).prepare(workload, Neighbours.REPLACE)
+    >>> [cost.epsilon for cost in run.costs]
+    [0.25, 0.25, 0.25, 0.25]
+    """
 
     mechanism: str
     workload: Workload
     budget: Budget
     neighbours: Neighbours
     n_records: int | None = None
-    """The public number of records that it was prepared for, where it needs one."""
+    """The public number of records that it was prepared for, if it needs one."""
     costs: tuple[Cost, ...]
-    """Of every event, in order; of as many as there can be, where the data decides."""
+    """The cost of every event, in order; if the data decides their number, of the most events."""
     costs_are_exact: bool = True
-    """Whether exactly these are paid; otherwise their sum is a bound."""
+    """Whether exactly these costs are paid; if not, their sum is a bound."""
     execute: Callable[[Curator, Watch], Findings]
     """The work itself; call the run instead."""
     plan: Plan | None = None
-    """The structure of the model, where it is known beforehand."""
+    """The structure of the model, if it is known beforehand."""
     marginals: tuple[MarginalForecast, ...] = ()
-    """What to expect of each marginal, where all of the workload is measured."""
+    """What to expect of each marginal, if the whole workload is measured."""
     facts: tuple[tuple[str, str], ...] = ()
-    """What else is known beforehand, in words."""
+    """What else is known beforehand: pairs of a name and a text."""
 
     def __repr__(self) -> str:
         bound = "" if self.costs_are_exact else "at most "
@@ -94,7 +115,7 @@ class Run:
         return f"Run({self.mechanism} for {tasks} tasks under {self.budget}: {bound}{n} events)"
 
     def __call__(self, curator: Curator, *, watch: Watch = ignore_progress) -> RunResult:
-        """Measure and estimate, through a curator whose ledger can pay for all of it."""
+        """Measure and estimate through a curator; its ledger must be able to pay for everything."""
         self._check(curator)
         curator.ledger.refuse_unaffordable(self.costs)
         n_before = len(curator.events)
@@ -130,14 +151,19 @@ class Run:
 
 
 class Mechanism(Protocol):
-    """A way to decide what to measure under a budget. Derive from it, or have its members.
+    """A way to decide what to measure under a budget. Inherit from it, or define its members.
 
     Privacy: all that a run learns about data comes through the curator, which charges every event
-    to the ledger. The docstring of each mechanism proves that its events cost its budget at most.
+    to the ledger. The docstring of each mechanism proves that its events cost at most its budget.
+
+    >>> from juncture.mechanisms.hdmm import HDMM
+    >>> mechanism: Mechanism = HDMM(Budget(epsilon=1.0))
+    >>> mechanism.name, str(mechanism.budget)
+    ('hdmm', 'epsilon 1')
     """
 
     name: ClassVar[str]
-    """As the command line and release files call it."""
+    """Its name on the command line and in release files."""
 
     budget: Budget
     """What a run may cost."""
@@ -145,42 +171,42 @@ class Mechanism(Protocol):
     def prepare(
         self, workload: Workload, neighbours: Neighbours, n_records: int | None = None
     ) -> Run:
-        """Everything that can be decided without data; refuses what could not run to its end.
+        """Decide everything that needs no data; refuses a run that could not be completed.
 
-        `n_records` is the number of records where it is public.
+        `n_records` is the number of records if it is public.
         """
 
     def run(
         self, curator: Curator, workload: Workload, *, watch: Watch = ignore_progress
     ) -> RunResult:
-        """Prepare for what a curator protects, and run."""
+        """Prepare a run for a curator, and run it."""
         prepared = self.prepare(workload, curator.neighbours, curator.public_n_records)
         return prepared(curator, watch=watch)
 
 
 def refuse_empty(workload: Workload) -> None:
-    """A run needs something to answer."""
+    """Refuse a workload without tasks."""
     if not workload.tasks:
         raise InvalidInput("`workload` must have a task; got none.")
 
 
 def require_n_records(name: str, neighbours: Neighbours, n_records: int | None) -> int:
-    """The number of records, for a mechanism that cannot go without."""
+    """The number of records, for a mechanism that needs it; refuses if it is not public."""
     if neighbours is not Neighbours.REPLACE:
         raise InvalidInput(
             f"`neighbours` must be those that replace one record for {name}: it needs the number "
-            "of records as public knowledge. Use a ledger with `replace`, or take hdmm or mwem."
+            "of records as public knowledge. Use a ledger with `replace`, or hdmm or mwem."
         )
     if n_records is None or n_records < 1:
         raise InvalidInput(
             f"`n_records` must be the public number of records for {name}, at least 1; got "
-            f"{n_records}. Say how many there are, about."
+            f"{n_records}. An approximate number is enough for a plan."
         )
     return n_records
 
 
 def refuse_useless(stddev: float) -> float:
-    """Refuse, before anything is spent, noise that could not tell anything."""
+    """Refuse, before anything is spent, noise that makes any answer useless."""
     if stddev > _MAX_NOISE:
         raise InvalidInput(
             f"`budget` must buy noise of a standard deviation below {_MAX_NOISE:g}; got "

@@ -14,7 +14,7 @@ from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.products import Operator
 
-# Tables, their logarithms and what is added to them, in doubles.
+# A cell needs three doubles: the table, its logarithm and what is added to it.
 _BYTES_PER_CELL = 24
 _SHARE_OF_FREE_MEMORY = 0.5
 
@@ -38,9 +38,9 @@ class MultiplicativeWeights:
             self._tables = [Factor.full(domain, total / domain.size)]
 
     def fit(self, measurements: Sequence[Measurement], passes: int) -> None:
-        """Begin from uniform tables and go over all measurements several times.
+        """Start from uniform tables and pass over all measurements several times.
 
-        A group with the same measurements as before keeps its table: it would come out the same.
+        A group with the same measurements as before keeps its table, which would be the same.
         """
         groups = self._groups(measurements)
         for group in groups:
@@ -56,7 +56,7 @@ class MultiplicativeWeights:
         self._tables = [table for _, _, table in fitted.values()]
 
     def _groups(self, measurements: Sequence[Measurement]) -> list[Clique]:
-        """Attributes that measurements join, directly or by way of others."""
+        """Groups of attributes that measurements connect, directly or through others."""
         if not self._factored:
             return [tuple(self._domain)]
         groups: list[set[str]] = []
@@ -72,7 +72,7 @@ class MultiplicativeWeights:
             np.zeros(subdomain.shape),
             Factor.full(subdomain, self._total / subdomain.size),
         )
-        # Those of one clique share its marginal, and what they add to its cells.
+        # Measurements of one clique share its marginal and the update of its cells.
         cliques: dict[Clique, list[tuple[Measurement, Operator]]] = {}
         for measurement in inside:
             pair = measurement, measurement.operator(self._domain)
@@ -90,7 +90,7 @@ class MultiplicativeWeights:
         return table
 
     def project(self, clique: Clique) -> Factor:
-        """The product of the groups' marginals; attributes without measurements are even."""
+        """The product of the groups' marginals; attributes without measurements are uniform."""
         subdomain = self._domain.project(clique)
         product = Factor.full(Domain(), 1.0)
         for table in self._tables:
@@ -109,7 +109,7 @@ def _is_same(one: list[Measurement], other: list[Measurement]) -> bool:
 
 
 def refuse_large(domain: Domain, group: Clique, max_bytes: int | None = None) -> None:
-    """Dense tables beyond a limit, by default half the free memory, are refused beforehand."""
+    """Refuse a dense table beyond a limit, by default half of the free memory."""
     needed = domain.size_of(group) * _BYTES_PER_CELL
     limit = int(_SHARE_OF_FREE_MEMORY * free_memory_bytes()) if max_bytes is None else max_bytes
     if needed > limit:

@@ -1,4 +1,4 @@
-"""MWEM: measure what the estimate gets most wrong, again and again."""
+"""MWEM: in each round, measure what the estimate gets most wrong."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from juncture.tables.queries.blocks import Matrix as MatrixBlock
 from juncture.tables.queries.products import Kron
 from juncture.tables.workload import Task, Workload
 
-if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
 
 class Update(StrEnum):
-    """What is made of the measurements after each round."""
+    """How the estimate is updated after each round."""
 
     MODEL = "model"
     """A graphical model, refitted from the last one."""
@@ -55,14 +55,19 @@ class Selection(StrEnum):
 
 @dataclass(frozen=True)
 class MWEM(Mechanism):
-    """Rounds of private choice and measurement.
+    """In each round, a marginal that the estimate gets wrong is chosen privately, then measured.
 
     Privacy: each of the rounds chooses by the exponential mechanism on a score of the curator's (a
     single counting query moves it by 1 between neighbours, a marginal by 1, or 2 where a record is
     replaced), and measures the chosen query through the curator. With T rounds and a fraction f for
     measuring, a round costs (1 - f) / T and f / T of the budget's price; where the number of
     records is private, `total_share` of the price is spent on it first. Sequential composition
-    gives the budget. The same query is measured that was scored.
+    gives the budget. The query that was scored is the one that is measured.
+
+    >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
+    >>> run = MWEM(Budget(epsilon=1.0), rounds=2).prepare(workload, Neighbours.REPLACE)
+    >>> dict(run.facts)["rounds"]
+    '2: each chooses one marginal of 2, measures it'
     """
 
     name: ClassVar[str] = "mwem"
@@ -70,18 +75,21 @@ class MWEM(Mechanism):
     budget: Budget
     _: KW_ONLY
     rounds: int | None = None
-    """By default as many as attributes."""
+    """The number of rounds; by default the number of attributes."""
     selection: Selection = Selection.MARGINAL
     update: Update = Update.MODEL
     measured_fraction: float = 0.5
+    """The fraction of a round's price that is spent on measuring; the rest is spent on choosing."""
     total_share: float = 0.05
+    """The share of the price that is spent on the number of records, if that is private."""
     max_model_cells: int = 4_000_000
     """Choices that would make the model larger are not offered; the limit grows with the rounds."""
     passes: int = 100
-    """Over all measurements by multiplicative weights, after each round."""
+    """The passes of multiplicative weights over all measurements, after each round."""
     max_table_bytes: int | None = None
-    """For the dense tables of multiplicative weights; by default half of the free memory."""
+    """The limit for dense tables of multiplicative weights; by default half of the free memory."""
     max_steps: int = 1000
+    """The most steps of the model's fit after each round."""
 
     def prepare(
         self,
@@ -89,7 +97,7 @@ class MWEM(Mechanism):
         neighbours: Neighbours,
         n_records: int | None = None,  # noqa: ARG002
     ) -> Run:
-        """Divide the budget: what is measured depends on the data, what it costs does not."""
+        """Divide the budget. The data decides what is measured, but not what it costs."""
         self._check(workload)
         prices = self.prices(len(workload.domain), neighbours)
         stddev = refuse_useless(prices.measurement.cell_stddev(neighbours))
@@ -142,7 +150,7 @@ class MWEM(Mechanism):
         if not (0.0 < self.measured_fraction < 1.0 and 0.0 < self.total_share < 1.0):
             raise InvalidInput(
                 "`measured_fraction` and `total_share` must lie between 0 and 1; got "
-                f"{self.measured_fraction} and {self.total_share}. Try 0.5 and 0.05."
+                f"{self.measured_fraction} and {self.total_share}."
             )
 
     def count_rounds(self, n_attributes: int) -> int:
@@ -175,7 +183,7 @@ class MWEM(Mechanism):
             ]
             score = RowError([(task.clique, task.query) for task in tasks], answers)
             index, row = curator.select(score, prices.choice)
-            return tasks[index].clique, single_row(tasks[index], curator.domain, row)
+            return tasks[index].clique, extract_row(tasks[index], curator.domain, row)
         stddev = prices.measurement.cell_stddev(curator.neighbours)
         noise = prices.measurement.noise.mean_absolute(stddev)
         estimates = {task.clique: table.values for task, table in zip(tasks, tables, strict=True)}
@@ -189,11 +197,11 @@ class Prices(NamedTuple):
     choice: Price
     measurement: Price
     total: Price | None
-    """Of the number of records, where that is private."""
+    """The price of the number of records, if that is private."""
 
 
 def _measure_total(curator: Curator, prices: Prices) -> tuple[float, list[Measurement]]:
-    """The number of records: public, or measured first."""
+    """The number of records, which is measured if it is not public."""
     if curator.public_n_records is not None:
         return float(curator.public_n_records), []
     assert prices.total is not None  # where the number is private, it has a price
@@ -202,7 +210,7 @@ def _measure_total(curator: Curator, prices: Prices) -> tuple[float, list[Measur
 
 
 class _State:
-    """An estimate that takes measurements in."""
+    """An estimate that can be updated by measurements."""
 
     model: Model | None = None
     fit: FitSummary | None = None
@@ -250,7 +258,7 @@ class _ModelState(_State):
 
 
 class _WeightState(_State):
-    """The forms by multiplicative weights."""
+    """The forms with multiplicative weights."""
 
     def __init__(self, domain: Domain, total: float, options: MWEM) -> None:
         self._domain, self._passes = domain, options.passes
@@ -269,8 +277,8 @@ class _WeightState(_State):
         return self._domain.size_of(clique)
 
 
-def single_row(task: Task, domain: Domain, row: int) -> Kron:
-    """One query of a task's, as a query of its own."""
+def extract_row(task: Task, domain: Domain, row: int) -> Kron:
+    """One row of a task's query, as a query of its own."""
     sizes = [domain[name] for name in task.clique]
     rows = [block.n_rows(size) for block, size in zip(task.blocks, sizes, strict=True)]
     indices = np.unravel_index(row, rows)

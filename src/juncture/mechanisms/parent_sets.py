@@ -1,4 +1,4 @@
-"""Sets of attributes that fit into so many cells, and into which no other fits as well."""
+"""Maximal parent sets: sets of attributes within a number of cells that no attribute can join."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from juncture.tables.domain import Clique, Domain
 
 
-def maximal_parent_sets(
+def find_parent_sets(
     domain: Domain,
     names: Sequence[str],
     limit: float,
@@ -19,10 +19,11 @@ def maximal_parent_sets(
     max_sets: int | None = None,
     seed: int = 0,
 ) -> list[Clique]:
-    """All of them, or, where there are more than `most`, so many at random.
+    """All maximal sets of at most `limit` cells; if more than `max_sets`, that many at random.
 
-    Those at random come from taking attributes in a random order and leaving out what does not fit:
-    no data is looked at, and the same seed gives the same sets. Where nothing fits, the empty set.
+    A random set comes from taking attributes in a random order and leaving out what does not fit:
+    no data is looked at, and the same seed gives the same sets. If nothing fits, the only set is
+    the empty one.
     """
     if limit < 1.0:
         return [()]
@@ -35,26 +36,28 @@ def maximal_parent_sets(
 
 
 def _enumerate_sets(domain: Domain, names: Sequence[str], limit: float) -> Iterator[Clique]:
-    """By taking each attribute in or leaving it out, small ones first."""
+    """All maximal sets, found by adding each attribute or leaving it out, small ones first."""
     ordered = sorted(names, key=lambda name: (domain[name], domain.positions[name]))
     sizes = [domain[name] for name in ordered]
-    # The cells of all attributes from a place on, cut where more than the limit is as good.
+    # The cells of all attributes from an index on; beyond the limit, the number does not matter.
     rest = [1.0] * (len(sizes) + 1)
     for index in range(len(sizes) - 1, -1, -1):
         rest[index] = min(rest[index + 1] * sizes[index], 2.0 * limit)
 
-    def go(index: int, cells: int, chosen: Clique, least_left_out: float) -> Iterator[Clique]:
+    def extend(index: int, cells: int, chosen: Clique, least_left_out: float) -> Iterator[Clique]:
         if index == len(sizes) or cells * sizes[index] > limit:
             left_out = min([least_left_out, *sizes[index : index + 1]])
             if cells * left_out > limit:
                 yield chosen
             return
-        yield from go(index + 1, cells * sizes[index], (*chosen, ordered[index]), least_left_out)
+        yield from extend(
+            index + 1, cells * sizes[index], (*chosen, ordered[index]), least_left_out
+        )
         left_out = min(least_left_out, sizes[index])
         if cells * rest[index + 1] * left_out > limit:  # otherwise it fits after all
-            yield from go(index + 1, cells, chosen, left_out)
+            yield from extend(index + 1, cells, chosen, left_out)
 
-    yield from go(0, 1, (), math.inf)
+    yield from extend(0, 1, (), math.inf)
 
 
 def _sample_sets(

@@ -26,7 +26,7 @@ from juncture.mechanisms.mechanism import (
     refuse_useless,
     require_n_records,
 )
-from juncture.mechanisms.parent_sets import maximal_parent_sets
+from juncture.mechanisms.parent_sets import find_parent_sets
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.dependence import Dependence
@@ -37,12 +37,12 @@ from juncture.tables.domain import Clique, Domain
 from juncture.tables.measurement import Measurement
 from juncture.tables.workload import Workload
 
-if TYPE_CHECKING:  # what a mechanism knows of the curator is what it is handed
+if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
 
 class Link(NamedTuple):
-    """An attribute and the attributes that it is drawn given."""
+    """An attribute and its parents: the attributes that it depends on."""
 
     child: str
     parents: Clique
@@ -50,7 +50,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class PrivBayes(Mechanism):
-    """Choose for one attribute after another its parents among those before, then measure.
+    """Choose for each attribute its parents among the attributes before it, then measure.
 
     Privacy (replaced records; the number of records n is public). The first attribute is the first
     of the domain: it depends on nothing. Each of the d - 1 choices is an exponential mechanism on
@@ -58,8 +58,11 @@ class PrivBayes(Mechanism):
     equal part of `structure_share` of the budget's price. The d joint tables share the rest
     equally, each measured through the curator. Sequential composition gives the budget.
 
-    The number of cells of a joint table is limited so that its average count is at least
-    `usefulness` times the noise scale, as its authors do (theirs: a share of 0.3 and 4).
+    >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
+    >>> mechanism = PrivBayes(Budget(epsilon=1.0))
+    >>> run = mechanism.prepare(workload, Neighbours.REPLACE, n_records=1000)
+    >>> [round(cost.epsilon, 2) for cost in run.costs]
+    [0.3, 0.35, 0.35]
     """
 
     name: ClassVar[str] = "privbayes"
@@ -67,34 +70,37 @@ class PrivBayes(Mechanism):
     budget: Budget
     _: KW_ONLY
     structure_share: float = 0.3
+    """The share of the price that is spent on choosing parents; 0.3 is the authors' value."""
     usefulness: float = 4.0
+    """Joint tables have few enough cells that their average count is at least this many times the
+    noise scale; 4 is the authors' value."""
     dependence: Dependence = Dependence.DISTANCE
-    """What choices are made by: the distance from independence for any domain; mutual information,
-    which moves far more between neighbours; or, for attributes of two values, the fit to a deciding
-    set, which moves least."""
+    """The score of choices."""
     estimation: Estimation = Estimation.MODEL
-    """A graphical model of the joint tables; `LOCAL` is the original: conditional tables by cutting
-    negative counts off and normalising, and answers from records drawn from them."""
+    """`MODEL` fits a graphical model to the joint tables. `LOCAL` is the original: conditional
+    tables with negative counts set to zero, and answers from records drawn from them."""
     n_samples: int | None = None
-    """Records of the original form; by default as many as the table has."""
+    """The number of records of the original form; by default the number of records in the table."""
     rng: Random = None
-    """For those records: drawing them is post-processing."""
+    """The randomness of those records, which is post-processing."""
     max_parent_sets: int = 4_000
-    """Of all attributes in one choice; where there are more, that many at random, whatever the
-    data: wide tables of small attributes have millions."""
+    """The most candidates in one choice, of all attributes together. If there are more, that many
+    are taken at random without looking at data: wide tables of small attributes have millions."""
     max_model_cells: int = 10_000_000
-    """Of the model's junction tree: parents that would make it larger are dropped again."""
+    """The most cells of the model's junction tree: parents that would exceed it are dropped."""
     solver: Solver = field(default_factory=EarlyStopping)
+    """The solver that fits the model; the default stops when only noise is left to fit."""
     max_steps: int = 5000
+    """The most steps of that solver."""
 
     def prepare(
         self, workload: Workload, neighbours: Neighbours, n_records: int | None = None
     ) -> Run:
-        """Divide the budget: the workload has no say in what is measured."""
+        """Divide the budget. The workload does not influence what is measured."""
         refuse_empty(workload)
         if not 0.0 < self.structure_share < 1.0:
             raise InvalidInput(
-                f"`structure_share` must lie between 0 and 1; got {self.structure_share}. Try 0.3."
+                f"`structure_share` must lie between 0 and 1; got {self.structure_share}."
             )
         n_public, d = require_n_records(self.name, neighbours, n_records), len(workload.domain)
         choice, table = self.prices(d)
@@ -114,7 +120,7 @@ class PrivBayes(Mechanism):
                 ("joint tables", f"{d}, of at most {cells:,} cells each"),
                 ("a joint table costs", str(table)),
                 ("noise on a measured cell", f"standard deviation {stddev:.3g}"),
-                ("the workload", "has no say in what is measured"),
+                ("the workload", "does not influence what is measured"),
             ),
         )
 
@@ -146,7 +152,7 @@ class PrivBayes(Mechanism):
         return choice, whole.share((1.0 - self.structure_share) / n_attributes)
 
     def _choose_network(self, curator: Curator, n_records: int, watch: Watch) -> list[Link]:
-        """Attributes in an order in which parents come before children."""
+        """The links of all attributes, in an order in which parents come before children."""
         domain = curator.domain
         names = tuple(domain)
         limit = self.cell_limit(len(names), n_records)
@@ -159,7 +165,7 @@ class PrivBayes(Mechanism):
             candidates = [
                 Link(child, parents)
                 for child in children
-                for parents in maximal_parent_sets(
+                for parents in find_parent_sets(
                     domain, placed, limit / domain[child], max_sets=max_sets, seed=len(placed)
                 )
             ]
@@ -169,7 +175,7 @@ class PrivBayes(Mechanism):
         return network
 
     def _drop_parents(self, domain: Domain, network: Sequence[Link], chosen: Link) -> Link:
-        """The choice, without the parents that would make the model too large: post-processing."""
+        """Drop the parents that would make the model too large, which is post-processing."""
         if self.estimation is Estimation.LOCAL:
             return chosen
         unlimited = 2**62
@@ -185,7 +191,7 @@ class PrivBayes(Mechanism):
         return Link(chosen.child, parents)
 
     def cell_limit(self, d: int, n_records: int) -> float:
-        """The most cells of a table whose average count is `usefulness` times its noise scale."""
+        """The most cells of a table with an average count of `usefulness` times its noise scale."""
         scale = self.prices(d)[1].cell_scale(Neighbours.REPLACE)
         return n_records / (scale * self.usefulness)
 

@@ -1,4 +1,4 @@
-"""The record that satisfies most of some queries: DualQuery's inner problem."""
+"""DualQuery's inner problem: the record that satisfies most of the drawn queries."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
 from juncture.tables.workload import Workload
 
-# How much a random number, added to break ties, may count against a drawn query.
+# The largest random number, added to break ties, relative to the weight of a drawn query.
 _TIE_BREAK = 1e-6
-# Coordinate searches from random records, where the exact search does not fit.
+# Coordinate searches from random records, for when the exact search does not fit into memory.
 _STARTS, _SWEEPS = 8, 4
 
 
 class RecordSearch:
-    """The record that satisfies most of the drawn queries."""
+    """Searches for the record that satisfies most of the drawn queries."""
 
     def __init__(
         self, domain: Domain, workload: Workload, rng: np.random.Generator, *,
@@ -39,11 +39,11 @@ class RecordSearch:
             self._oracle = None
 
     def find_best(self, drawn: Vector) -> dict[str, int]:
-        """By max-product on the workload's junction tree; ties and free attributes at random.
+        """The best record, found by max-product on the workload's junction tree.
 
-        (Without random ties, untouched attributes get their first value.)
-        Where the tree does not fit into memory, the best of a few searches, one attribute at a time
-        from random records.
+        Ties and attributes without queries are decided at random; without random ties, such
+        attributes get their first value. If the tree does not fit into memory, the result is the
+        best of a few searches from random records, one attribute at a time.
         """
         tables = self._tables(drawn)
         noise = [
@@ -58,7 +58,7 @@ class RecordSearch:
         return peak
 
     def _tie_break(self, shape: tuple[int, ...]) -> Vector:
-        """Small random numbers; or ones that fall with each axis, so that first values win."""
+        """Random numbers; or numbers that fall along each axis, so that first values win."""
         if self._random_ties:
             return self.rng.random(shape)
         falling = np.zeros(shape)
@@ -68,7 +68,7 @@ class RecordSearch:
         return falling
 
     def _tables(self, drawn: Vector) -> list[Factor]:
-        """For each task, how much each cell adds."""
+        """For each task, the score that each cell adds to a record."""
         terms = zip(self.workload.tasks, self._operators, np.split(drawn, self._ends), strict=True)
         return [
             Factor(
@@ -94,7 +94,7 @@ class RecordSearch:
         return best
 
     def answers(self, record: Mapping[str, int]) -> Vector:
-        """Which queries a record satisfies."""
+        """For each query, 1 if the record satisfies it, else 0."""
         results = []
         for task, operator in zip(self.workload.tasks, self._operators, strict=True):
             one = np.zeros(operator.shape)

@@ -4,7 +4,7 @@ A mechanism of another package is offered too, once it is registered:
 
     register("mine", MyMechanism, "measures what I like")
 
-Nothing is imported before a mechanism is asked for, so that help is instant.
+A mechanism is imported only when it is used, so that help is instant.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEFAULT_MECHANISM, _FALLBACK = "hdmm", "mwem"
 
 
 class Offer(NamedTuple):
-    """A mechanism that can be asked for."""
+    """A mechanism that is offered by name."""
 
     make: Callable[[Budget], Mechanism]
     """The mechanism with its usual options, for a budget."""
@@ -35,7 +35,7 @@ class Offer(NamedTuple):
 
 
 def _import(module: str, name: str) -> Callable[[Budget], Mechanism]:
-    """A class of this package that is imported when it is called."""
+    """A function that imports a class of this package when it is called."""
 
     def make(budget: Budget) -> Mechanism:
         made: Mechanism = getattr(import_module(f"juncture.mechanisms.{module}"), name)(budget)
@@ -63,14 +63,25 @@ _OFFERS = {
 
 
 def register(name: str, make: Callable[[Budget], Mechanism], summary: str) -> None:
-    """Offer a mechanism under a name: to `jn.release`, `juncture release` and `juncture plan`."""
+    """Offer a mechanism under a name to `jn.release`, `juncture release` and `juncture plan`.
+
+    - `make`: gives the mechanism for a budget, with its usual options.
+    - `summary`: one line of help.
+
+    >>> from juncture import Budget
+    >>> from juncture.mechanisms import MWEM
+    >>> register("short", lambda budget: MWEM(budget, rounds=3), "mwem with three rounds")
+    >>> make_mechanism("short", Budget(epsilon=1)).rounds
+    3
+    >>> _ = _OFFERS.pop("short")  # an example must not change the commands' help
+    """
     if name in _OFFERS:
         raise InvalidInput(f"`name` must be one that no mechanism has yet; got {name!r}.")
     _OFFERS[name] = Offer(make, summary)
 
 
 def offers() -> dict[str, Offer]:
-    """All mechanisms by name, in the order of help."""
+    """All mechanisms by name, in the order that help lists them."""
     return dict(_OFFERS)
 
 
@@ -90,7 +101,7 @@ def prepare(
 ) -> Run:
     """Prepare a mechanism, or the one with that name.
 
-    Without one, hdmm; or mwem, where a model of everything asked for would be too large.
+    By default it is hdmm, or mwem if a model of the whole workload would be too large.
     """
     if mechanism is None:
         try:
@@ -101,7 +112,6 @@ def prepare(
         mechanism = make_mechanism(mechanism, budget)
     elif mechanism.budget != budget:
         raise InvalidInput(
-            f"`mechanism` must have the budget of the release ({budget}); got {mechanism.budget}. "
-            "Give both the same."
+            f"`mechanism` must have the budget of the release ({budget}); got {mechanism.budget}."
         )
     return mechanism.prepare(workload, neighbours, n_records)

@@ -1,4 +1,4 @@
-"""What a mechanism hands back: answers to its workload, and everything that led to them."""
+"""The result of a run: answers to its workload, and everything that led to them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,20 @@ from juncture.tables.workload import Workload
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RunResult:
-    """The end of a mechanism's run."""
+    """The result of a mechanism's run.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import pyarrow as pa
+    >>> from juncture import Boolean, Budget, Curator, Ledger, mechanisms, read_table
+    >>> table = pa.table({"smokes": [True, False, True]})
+    >>> source = read_table(table, Schema({"smokes": Boolean()}))
+    >>> mechanism = mechanisms.HDMM(Budget(epsilon=1))
+    >>> with TemporaryDirectory() as folder:
+    ...     curator = Curator(source, Ledger.create(f"{folder}/people.ledger", Budget(epsilon=1)))
+    ...     result = mechanism.run(curator, Workload.all_marginals(source.domain, 1))
+    >>> result.project(("smokes",)).domain, len(result.release().measurements)
+    (Domain({'smokes': 2}), 1)
+    """
 
     project: Callable[[Clique], Factor]
     """The estimated counts of a clique of the workload."""
@@ -32,23 +45,23 @@ class RunResult:
     fit: FitSummary | None
     """How the fit of the model ended."""
     details: Mapping[str, Any]
-    """What this mechanism alone knows, such as its rounds."""
+    """Facts of this mechanism alone, such as its rounds."""
     mechanism: str
     workload: Workload
     schema: Schema | None
     guarantee: Guarantee
-    """What this run cost, and nothing else that its ledger holds."""
+    """What this run cost; other events of its ledger do not count."""
 
     def answers(self, workload: Workload | None = None) -> list[Vector]:
-        """The answers to every task of the workload, by default of the one that was run for."""
+        """The answers to every task of a workload, by default that of the run."""
         return (workload or self.workload).answers(self.project)
 
     def release(self) -> Release:
-        """What may be given away as one file, complete; only a form with a model makes one."""
+        """The complete release, which can be saved as one file; needs a model."""
         if self.model is None:
             raise InvalidInput(
-                "`result` must have a model to be released as one; got a form without. Use the "
-                "graphical-model form, or give away the measurements."
+                "`result` must have a model to be released; got one without. Use Estimation.MODEL "
+                "or Update.MODEL, or publish the measurements."
             )
         return Release(
             model=self.model,

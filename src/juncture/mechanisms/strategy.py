@@ -38,7 +38,7 @@ class StrategyQuery:
 
     clique: Clique
     query: Kron | None
-    """None: every count."""
+    """None stands for every count."""
     share: float
 
 
@@ -46,11 +46,11 @@ class Shares(StrEnum):
     """How the budget is divided between the products of a union."""
 
     EQUAL = "equal"
-    """The paper's."""
+    """The same share for each, as in the paper."""
     TOTAL = "total"
-    """For the least total squared error: HDMM's own rule. Tasks of many cells get the most."""
+    """The smallest total squared error: HDMM's own rule. Tasks of many cells get the most."""
     RELATIVE = "relative"
-    """For the least sum of relative absolute errors of all tasks: the paper's measure of error."""
+    """The smallest sum of relative absolute errors of all tasks: the paper's measure of error."""
 
 
 class Strategy(Protocol):
@@ -61,7 +61,7 @@ class Strategy(Protocol):
         """What to measure."""
 
     def expected_squared_errors(self, stddevs: Sequence[float]) -> list[float]:
-        """By task, over all its answers by least squares, for the noise of each part."""
+        """The squared error of each task by least squares, given the noise on each query."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,19 +70,19 @@ class ProductStrategy:
 
     clique: Clique
     tasks: tuple[int, ...]
-    """Their places in the workload."""
+    """Their indices in the workload."""
     blocks: tuple[Block, ...]
     errors: tuple[float, ...]
-    """Of each task, for noise of variance 1."""
+    """The squared error of each task, for noise of variance 1."""
 
     @property
     def error(self) -> float:
-        """Of all its tasks."""
+        """The squared error of all its tasks together."""
         return math.fsum(self.errors)
 
     @property
     def query(self) -> Kron | None:
-        """What is measured."""
+        """What is measured; None stands for every count."""
         if all(isinstance(block, Identity) for block in self.blocks):
             return None
         return Kron(dict(zip(self.clique, self.blocks, strict=True)))
@@ -97,18 +97,18 @@ class UnionStrategy:
 
     @property
     def queries(self) -> list[StrategyQuery]:
-        """One for each product."""
+        """One query for each product."""
         pairs = zip(self.products, self.shares, strict=True)
         return [StrategyQuery(product.clique, product.query, share) for product, share in pairs]
 
     def expected_squared_errors(self, stddevs: Sequence[float]) -> list[float]:
-        """Of local least squares: a task's errors are those of its own product."""
+        """The squared error of each task by local least squares: that of its own product."""
         errors = {
             index: stddev**2 * error
             for product, stddev in zip(self.products, stddevs, strict=True)
             for index, error in zip(product.tasks, product.errors, strict=True)
         }
-        return [errors[place] for place in sorted(errors)]
+        return [errors[index] for index in sorted(errors)]
 
 
 def optimise_union(
@@ -116,7 +116,7 @@ def optimise_union(
 ) -> UnionStrategy:
     """A product for each clique, or for each of its tasks where that is better."""
     if not workload.tasks:
-        raise InvalidInput("`workload` must have a task; got none. Add at least one.")
+        raise InvalidInput("`workload` must have a task; got none.")
     groups: dict[Clique, list[int]] = {}
     for index, task in enumerate(workload.tasks):
         groups.setdefault(workload.domain.canonical(task.clique), []).append(index)
@@ -134,7 +134,7 @@ def optimise_union(
 def _choose_products(
     workload: Workload, indices: list[int], gaussian: bool, restarts: int
 ) -> list[ProductStrategy]:
-    """One product for all tasks of a clique, or one for each: whichever errs less in all."""
+    """One product for all tasks of a clique, or one for each, whichever has the smaller error."""
     each = [
         optimise_product(workload, [index], gaussian=gaussian, restarts=restarts)
         for index in indices
@@ -150,7 +150,7 @@ def _choose_products(
 def optimise_product(
     workload: Workload, indices: Sequence[int], *, gaussian: bool, restarts: int = 5
 ) -> ProductStrategy:
-    """One product for tasks of one clique, an attribute at a time for the others as they are.
+    """Optimise one product for tasks of one clique, an attribute at a time with the others fixed.
 
     With c the error of a task on an attribute, the error of a task is the product of its c; so an
     attribute's best strategy is that for the sum of its Gram matrices, each weighted by the
@@ -164,10 +164,10 @@ def optimise_product(
             for name, block in zip(clique, tasks[0].blocks, strict=True)
         ]
         error = math.prod(chosen.error for chosen in strategies)
-        blocks = tuple(part.block for part in strategies)
+        blocks = tuple(chosen.block for chosen in strategies)
         return ProductStrategy(clique, tuple(indices), blocks, (error,))
     grams = [[gram(block, domain[name]) for name, block in _order_blocks(t, clique)] for t in tasks]
-    # From the errors of counting, and from those that each task would have alone.
+    # Two starts: the errors of plain counts, and those that each task would have alone.
     identity_errors = [[float(np.trace(each)) for each in row] for row in grams]
     alone = [
         [optimise_gram(each, gaussian=gaussian, restarts=restarts).error for each in row]
@@ -218,12 +218,12 @@ def divide_budget(
 ) -> list[float]:
     """How to divide a budget between strategies of these errors.
 
-    With Laplace noise and epsilon times a share for each, squared errors go as one over the squared
-    share: for the least sum, shares go as the cube root of the errors. With Gaussian noise and rho
-    times a share, they go as one over the share: shares go as the square root. Absolute errors go
-    as the root of the squared ones: `sizes` says for each how many queries count how many answers'
-    worth of error as one (see `_relative_size`), and the same argument gives the powers 1/4 of
-    size-weighted errors, and 1/3.
+    With Laplace noise and epsilon times a share for each, squared errors are proportional to one
+    over the squared share: for the smallest sum, shares are proportional to the cube root of the
+    errors. With Gaussian noise and rho times a share, they are proportional to one over the share,
+    and shares to the square root. Absolute errors are proportional to the root of squared ones:
+    `sizes` says how a squared error becomes a relative absolute one (see `_relative_size`), and the
+    same argument gives the powers 1/4 and 1/3 of errors times sizes.
     """
     if rule is Shares.EQUAL:
         return [1.0 / len(errors)] * len(errors)
@@ -236,11 +236,12 @@ def divide_budget(
 
 
 def _relative_size(workload: Workload, product: ProductStrategy) -> float:
-    """What makes squared errors of a product's tasks comparable as relative absolute ones.
+    """The factor that turns a product's squared error into a squared relative absolute one.
 
-    A task's absolute error is about the root of its queries times its squared error; relative to
-    its answers' sum, which is about the records times the mean of its columns' sums. Both are
-    public: nothing is read off the data.
+    A task's absolute error is about the root of its number of queries times its squared error. It
+    is relative to the sum of its answers, which is about the number of records times the mean of
+    its columns' sums. Nothing is read off the data: the number of records is common to all tasks,
+    so it is left out.
     """
     ratios = []
     for index in product.tasks:
