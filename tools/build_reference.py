@@ -97,18 +97,18 @@ _ASIDE = frozenset(
         "SeededSampler",
         "Setting",
         "check_same_domain",
+        "choose_delta",
         "counting_operator",
         "describe_query",
         "divide_budget",
+        "extract_row",
         "optimise_product",
         "optimise_union",
         "read_entries",
         "redact_error",
         "refuse_overspending",
         "refuse_unknown_format",
-        "single_row",
         "table_domain",
-        "usual_delta",
     }
 )
 

@@ -1,4 +1,9 @@
-"""Ways to decide what to measure under a budget."""
+"""Ways to decide what to measure under a budget.
+
+>>> from juncture import Budget, mechanisms
+>>> mechanisms.MWEM(Budget(epsilon=1), rounds=10).name
+'mwem'
+"""
 
 import typing as _typing
 

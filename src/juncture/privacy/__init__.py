@@ -1,4 +1,9 @@
-"""The arithmetic of privacy: what events cost, and what a release promises."""
+"""The arithmetic of privacy: what events cost, and what a release promises.
+
+>>> from juncture import privacy
+>>> privacy.Budget(epsilon=1).allows([privacy.Cost.pure(0.5)] * 2)
+True
+"""
 
 import typing as _typing
 

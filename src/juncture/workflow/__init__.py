@@ -1,1 +1,1 @@
-"""Whole paths from a private table to a release."""
+"""Complete workflows from a private table to a release."""

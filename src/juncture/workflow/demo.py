@@ -1,8 +1,8 @@
 """The demo's steps: Adult as if it were private, released through the real curator.
 
-Everything a person does with a table of their own happens here, in the same order and by the same
-parts. Only `exact_rows` and `exact_errors` look past the door, to put the truth beside an answer;
-with a private table nobody could show that.
+Everything a person does with a table of their own happens here, in the same order and with the same
+code. Only `exact_rows` and `exact_errors` bypass the curator, to show the truth beside an answer;
+with a private table that would not be possible.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CLIQUES = (
 
 @dataclass(frozen=True)
 class Question:
-    """Something to ask: in words, in SQL, and where the answer comes from."""
+    """A question: in words, in SQL, and where the answer comes from."""
 
     text: str
     sql: str
@@ -91,18 +91,18 @@ QUESTIONS = (
 
 @dataclass(frozen=True)
 class Files:
-    """What the demo writes."""
+    """The files that the demo writes."""
 
     folder: Path
 
     @property
     def ledger(self) -> Path:
-        """What was spent."""
+        """The record of what was spent."""
         return self.folder / "adult.ledger"
 
     @property
     def release(self) -> Path:
-        """What may be given away."""
+        """The release, which may be published."""
         return self.folder / "adult.jct"
 
     @property
@@ -112,21 +112,21 @@ class Files:
 
     @property
     def records(self) -> Path:
-        """Synthetic records."""
+        """The synthetic records."""
         return self.folder / "adult-synthetic.csv"
 
     @property
     def schema(self) -> Path:
-        """What is public about the columns."""
+        """What the columns may hold, as public knowledge."""
         return self.folder / "adult.toml"
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """All of them."""
+        """All files."""
         return (self.schema, self.ledger, self.release, self.report, self.records)
 
     def prepare(self, *, force: bool) -> None:
-        """Make the folder; clear away what an earlier demo left there, and only that."""
+        """Make the folder; with `force`, remove the files of an earlier demo and nothing else."""
         if self.folder.exists() and not force:
             raise InvalidInput(
                 f"`--folder` must be a new folder; got {self.folder}, which exists. Choose another "
@@ -143,12 +143,12 @@ class Files:
         if not self.folder.is_dir() or {path.name for path in self.folder.iterdir()} - own:
             raise InvalidInput(
                 f"`--folder` must hold nothing but an earlier demo; got {self.folder}, which is or "
-                "holds something else. Choose another name."
+                "holds something else."
             )
 
 
 class Demo:
-    """One run: the table, what is asked of it, and what comes of it."""
+    """One run of the demo: the table, the workload and the steps from ledger to report."""
 
     budget = Budget(epsilon=EPSILON)
     neighbours = Neighbours.ADD_OR_REMOVE
@@ -166,11 +166,11 @@ class Demo:
 
     @cached_property
     def source(self) -> CodedTable:
-        """The table, seen through counts."""
+        """The table, as a source of counts."""
         return CodedTable(self.schema.domain, self._codes, schema=self.schema)
 
     def begin(self, *, force: bool = False) -> Ledger:
-        """Make the folder, with the schema and a ledger that nothing was spent from."""
+        """Make the folder, with the schema and a new ledger."""
         self.files.prepare(force=force)
         with atomic_write(self.files.schema) as file:
             file.write(schema_toml(self.schema).encode())
@@ -178,15 +178,15 @@ class Demo:
 
     @cached_property
     def run(self) -> Run:
-        """What will be measured with how much noise, and the model's plan: no data is looked at."""
+        """What will be measured with how much noise, and the model's plan; looks at no data."""
         return self.mechanism.prepare(self.workload, self.neighbours)
 
     def open_curator(self, ledger: Ledger) -> Curator:
-        """The only door to the table."""
+        """The only access to the table."""
         return Curator(self.source, ledger)
 
     def release(self, curator: Curator, watch: Watch = ignore_progress) -> Release:
-        """Measure, fit, and write what may be given away."""
+        """Measure, fit, and write the release."""
         made = self.run(curator, watch=watch).release()
         made.save(self.files.release)
         return made
@@ -200,7 +200,7 @@ class Demo:
         return release.write_records(self.files.records, rng=0)
 
     def exact_rows(self, question: Question) -> list[tuple[Any, ...]]:
-        """The true answer, from the rows themselves: for show only."""
+        """The true answer, from the rows themselves; only for the demo."""
         import duckdb  # noqa: PLC0415  slow to import, and only needed here
         import pyarrow as pa  # noqa: PLC0415
 
@@ -213,11 +213,11 @@ class Demo:
         )
         with duckdb.connect() as engine:
             engine.register("adult", table)
-            # Every group: which come first may differ from what the model thinks.
+            # All groups: the first ones may not be those of the model.
             return engine.execute(question.sql.split(" LIMIT ")[0]).fetchall()
 
     def exact_errors(self, release: Release) -> tuple[float, float]:
-        """How far off the measurements alone and the model are, as shares: for show only."""
+        """The errors of the measurements alone and of the model, as shares; only for the demo."""
         domain, workload = self.schema.domain, self.workload
         truth = workload.answers(lambda clique: self.source.exact_counts([clique])[0])
         alone = local_least_squares(domain, release.measurements)

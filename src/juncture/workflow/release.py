@@ -1,4 +1,4 @@
-"""From a private table to a release, in one call: what `juncture release` does too."""
+"""From a private table to a release in one call; `juncture release` does the same."""
 
 from __future__ import annotations
 
@@ -38,27 +38,35 @@ def release(
     path: str | Path | None = None,
     watch: Watch = ignore_progress,
 ) -> Release:
-    """Measure a private table under a budget, fit a model, and give what may be given away.
+    """Measure a private table under a budget and fit a model: the release can be published.
 
     Everything that can be refused is refused before anything is spent, and what is spent is in the
     ledger before noise is drawn. Noise comes from the operating system and cannot be repeated.
 
-    - `table`: a CSV or Parquet file or a folder of such; a pandas, Polars or Arrow table; a DuckDB
-      relation.
-    - `schema`: what the columns may hold, or the TOML file that says it.
+    - `table`: a CSV or Parquet file or a folder of such files; a pandas, Polars or Arrow table; a
+      DuckDB relation; a Spark DataFrame.
+    - `schema`: what the columns may hold, or the path of its TOML file.
     - `budget`: what this release may spend.
-    - `ledger`: the file where spending is recorded. An existing one is continued; a new one gets
-      `budget` as its budget.
+    - `ledger`: the file where spending is recorded. An existing ledger is continued; a new one is
+      created with `budget`.
     - `workload`: what should be answered well: a workload, or sets of columns; by default every
       pair of columns.
     - `mechanism`: what decides what to measure, by name or as an object with this budget. By
-      default hdmm, or mwem where a model of everything asked for would be too large.
-    - `neighbours`: what is protected. By default what the ledger says; in a new ledger, one record
+      default hdmm, or mwem if a model of the whole workload would be too large.
+    - `neighbours`: what is protected. By default that of the ledger; in a new ledger, one record
       added or removed.
-    - `path`: where to save the release as well, usually named `.jct`.
+    - `path`: where to save the release, usually with the suffix `.jct`; by default nowhere.
+    - `watch`: called with the progress of the work.
 
-        made = jn.release("people.csv", "people.toml", jn.Budget(epsilon=1), ledger="people.ledger")
-        made.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex")
+    >>> from tempfile import TemporaryDirectory
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": [31, 40, 57], "smokes": [True, False, True]})
+    >>> schema = jn.Schema({"age": jn.Integer(low=0, high=99), "smokes": jn.Boolean()})
+    >>> with TemporaryDirectory() as folder:
+    ...     made = jn.release(table, schema, jn.Budget(epsilon=1), ledger=f"{folder}/people.ledger")
+    >>> made.sql("SELECT smokes, COUNT(*) FROM people GROUP BY smokes").columns
+    ('smokes', 'COUNT(*)')
     """
     known = schema if isinstance(schema, Schema) else read_schema(schema)
     known.refuse_draft("schema")
@@ -75,14 +83,14 @@ def release(
 
 
 def resolve_neighbours(ledger: Path, neighbours: Neighbours | None) -> Neighbours:
-    """What is protected: as the ledger says, which must not be contradicted."""
+    """What is protected: the neighbours of the ledger, if it exists; refuses any others."""
     if not ledger.exists():
         return neighbours or Neighbours.ADD_OR_REMOVE
     own = Ledger(ledger).neighbours
     if neighbours is not None and neighbours is not own:
         raise InvalidInput(
             f"`neighbours` must be those of the ledger ({own}); got {neighbours}. Leave them out, "
-            "or begin another ledger."
+            "or use another ledger."
         )
     return own
 
@@ -111,7 +119,7 @@ def _prepare(
     mechanism: str | Mechanism | None,
     neighbours: Neighbours,
 ) -> tuple[Run, Source]:
-    """The run and the table that it will see; what needs no data is refused before it is read."""
+    """The run and its source; where possible, the run is checked before data is read."""
     if neighbours is Neighbours.ADD_OR_REMOVE:
         run = prepare(mechanism, budget, workload, neighbours)
         return run, read_table(table, schema)
@@ -122,7 +130,7 @@ def _prepare(
 
 @contextmanager
 def _note_spending(curator: Curator) -> Iterator[None]:
-    """When the work ends early, say what was spent all the same."""
+    """If the work ends with an error, add a note that says what was spent."""
     try:
         yield
     except BaseException as error:
@@ -130,6 +138,6 @@ def _note_spending(curator: Curator) -> Iterator[None]:
         if paid:
             error.add_note(
                 f"nothing was written, but {paid} events had been paid for: {ledger.path} has "
-                f"{ledger.spent:.4g} of {ledger.budget} spent, and that stays so."
+                f"{ledger.spent:.4g} of {ledger.budget} spent, which cannot be undone."
             )
         raise
