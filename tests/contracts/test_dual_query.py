@@ -221,6 +221,6 @@ def test_nonsense_is_refused(tmp_path: Path) -> None:
         DualQuery(Budget(rho=0.1)).run(curator, Workload(DOMAIN, ()))
     tasks = [(task.clique, task.query) for task in WORKLOAD.tasks]
     wrong = np.full(WORKLOAD.n_queries, 5.0)
-    with pytest.raises(InvalidInput, match="satisfies a query or does not"):
+    with pytest.raises(InvalidInput, match="`satisfied` must lie between 0 and `n_earlier`"):
         curator.draw_queries(tasks, wrong, n_earlier=1, eta=1.0, draws=1)
     assert replaced.events == []

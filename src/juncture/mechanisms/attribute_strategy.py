@@ -1,4 +1,4 @@
-"""What to measure on one attribute so that its queries are answered with the least error.
+"""What to measure on one attribute so that its queries have the smallest error.
 
 A strategy is a matrix A whose columns have norm 1: the L1 norm for Laplace noise, the L2 norm for
 Gaussian noise. With noise of variance v on its rows, the expected squared error of queries with
@@ -154,7 +154,7 @@ def _optimise_p_identity(target: Array, p: int, restarts: int, seed: int) -> Arr
 
 
 def _optimise_gaussian(target: Array) -> Array:
-    """From the square root of the Gram matrix, which is optimal up to the scales of columns."""
+    """Optimise from the square root of the Gram matrix, which is optimal up to column scales."""
     from scipy.optimize import minimize  # noqa: PLC0415  slow to import
 
     size = len(target)

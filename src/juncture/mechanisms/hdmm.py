@@ -55,11 +55,11 @@ class Estimation(StrEnum):
     """How answers are estimated from the measurements."""
 
     MODEL = "model"
-    """From one graphical model of all of them."""
+    """One graphical model of all measurements."""
     LOCAL = "local"
-    """By least squares for each task alone: the original where the full table does not fit."""
+    """Least squares for each task alone: the original where the full table does not fit."""
     FULL = "full"
-    """By least squares on the full table: the original."""
+    """Least squares on the full table: the original."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What to measure so that a workload is answered with the least error: HDMM's strategies.
+"""What to measure so that a workload has the smallest error: HDMM's strategies.
 
 A strategy is a list of queries on cliques, each with its share of the budget. This module makes
 those that measure a product for each clique and answer each task from its own clique;
@@ -70,7 +70,7 @@ class ProductStrategy:
 
     clique: Clique
     tasks: tuple[int, ...]
-    """Their indices in the workload."""
+    """The indices of the tasks in the workload."""
     blocks: tuple[Block, ...]
     errors: tuple[float, ...]
     """The squared error of each task, for noise of variance 1."""

@@ -262,7 +262,8 @@ def _check_draws(
     valid = ((known >= 0) & (known <= n_earlier)).all() and 0 < n_earlier <= _MAX_ROUNDS
     if not (valid and 0.0 < eta <= _MAX_ETA and draws > 0):
         raise InvalidInput(
-            "`satisfied`, `n_earlier`, `eta` and `draws` must be valid numbers; got others. "
-            "Each of the earlier records satisfies a query or does not."
+            f"`satisfied` must lie between 0 and `n_earlier`, `n_earlier` between 1 and "
+            f"{_MAX_ROUNDS:,}, `eta` between 0 and {_MAX_ETA:g}, and `draws` above 0; got "
+            f"{n_earlier}, {eta} and {draws} for the last three."
         )
     return known

@@ -67,7 +67,7 @@ class Coding:
             ):
                 raise InvalidInput(
                     f"`meanings` must be values or pairs of a lower and a higher number; "
-                    f"got {meaning!r}. Bound open intervals by the least and the largest number."
+                    f"got {meaning!r}. Bound open intervals by the smallest and largest value."
                 )
 
     def __repr__(self) -> str:
@@ -212,8 +212,7 @@ class Codebook:
         for name, coding in self.codings.items():
             if coding.size != domain[name]:
                 raise InvalidInput(
-                    f"`codebook` must have {domain[name]} meanings for {name!r}; got "
-                    f"{coding.size}. Give one for each code."
+                    f"`codebook` must have {domain[name]} meanings for {name!r}; got {coding.size}."
                 )
         return Codebook(self.codings, domain)
 

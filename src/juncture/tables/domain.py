@@ -141,18 +141,13 @@ def names_of(attributes: Iterable[str]) -> Clique:
 
 def _check_distinct(names: Clique) -> Clique:
     if len(set(names)) != len(names):
-        raise InvalidInput(
-            f"`clique` must name each attribute once; got {names}. Remove the repetition."
-        )
+        raise InvalidInput(f"`clique` must name each attribute once; got {names}.")
     return names
 
 
 def _check_name(name: object) -> str:
     if not isinstance(name, str) or not name:
-        raise InvalidInput(
-            f"`sizes` must have non-empty text as attribute names; got {name!r}. "
-            "Use the column's name."
-        )
+        raise InvalidInput(f"`sizes` must have non-empty text as attribute names; got {name!r}.")
     return name
 
 

@@ -211,8 +211,7 @@ class Factor:
             named = codebook[name].labels if codebook and known else range(size)
             if len(named) != size:
                 raise InvalidInput(
-                    f"`codebook` must have {size} meanings for {name!r}; got {len(named)}. "
-                    "Give one for each code."
+                    f"`codebook` must have {size} meanings for {name!r}; got {len(named)}."
                 )
             labels.append(named)
         return labels

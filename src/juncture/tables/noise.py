@@ -96,7 +96,7 @@ class Gaussian(Noise):
 
 
 class Laplace(Noise):
-    """Double exponential noise: with scale b, values x have a density that goes as e^(-|x| / b)."""
+    """Double exponential noise: with scale b, the density of x is proportional to e^(-|x| / b)."""
 
     name = "laplace"
     squared_loss = False

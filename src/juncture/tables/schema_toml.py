@@ -53,7 +53,7 @@ def parse_schema(content: TomlTable) -> Schema:
     if content.get("format") != FORMAT or content.get("version") != VERSION:
         raise InvalidInput(
             f'`schema` must begin with format = "{FORMAT}" and version = {VERSION}; got '
-            f"{content.get('format')!r} and {content.get('version')!r}. Add the two lines."
+            f"{content.get('format')!r} and {content.get('version')!r}."
         )
     origin, tables = content.get("origin", {}), content.get("columns")
     if not isinstance(tables, dict) or not tables:

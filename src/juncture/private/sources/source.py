@@ -160,7 +160,6 @@ def _validate_column(
     wrong = int(((column < 0) | (column >= size)).sum())
     if wrong:
         raise InvalidInput(
-            f"`columns` must have codes from 0 to {size - 1} for {name!r}; got {wrong} others. "
-            "Check how the column was encoded."
+            f"`columns` must have codes from 0 to {size - 1} for {name!r}; got {wrong} others."
         )
     return column
