@@ -153,6 +153,6 @@ def test_nothing_to_choose_from_costs_nothing(tmp_path: Path) -> None:
     door = curator(tmp_path)
     empty: list[Score[Any]] = [MarginalError({}), QueryError([], []), RowError([], [])]
     for score in empty:
-        with pytest.raises(InvalidInput, match="must have a candidate"):
+        with pytest.raises(InvalidInput, match="must have at least one candidate"):
             door.select(score, Pure(1.0))
     assert door.ledger.events == []
