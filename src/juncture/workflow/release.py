@@ -16,7 +16,6 @@ from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger, refuse_overspending
 from juncture.private.curator import Curator
 from juncture.private.sources.read import read_table
-from juncture.private.sources.source import Source
 from juncture.publish.release import Release
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import read_schema
@@ -70,10 +69,17 @@ def release(
     """
     known = schema if isinstance(schema, Schema) else read_schema(schema)
     known.refuse_draft("schema")
-    protected = resolve_neighbours(Path(ledger), neighbours)
-    wanted = _make_workload(known, workload)
-    run, source = _prepare(table, known, budget, wanted, mechanism, protected)
-    book = open_or_create(Path(ledger), budget, protected, run)
+    file, wanted = Path(ledger), _make_workload(known, workload)
+    protected = resolve_neighbours(file, neighbours)
+    if protected is Neighbours.ADD_OR_REMOVE:  # nothing about the table is needed to prepare
+        run = prepare(mechanism, budget, wanted, protected)
+        _refuse_unaffordable(file, budget, run)
+        source = read_table(table, known)
+    else:  # both of two neighbouring tables have the same number of records: it is public
+        source = read_table(table, known)
+        run = prepare(mechanism, budget, wanted, protected, source.exact_n_records)
+        _refuse_unaffordable(file, budget, run)
+    book = Ledger(file) if file.exists() else Ledger.create(file, budget, protected)
     curator = Curator(source, book)
     with _note_spending(curator):
         made = run(curator, watch=watch).release()
@@ -95,12 +101,12 @@ def resolve_neighbours(ledger: Path, neighbours: Neighbours | None) -> Neighbour
     return own
 
 
-def open_or_create(path: Path, budget: Budget, neighbours: Neighbours, run: Run) -> Ledger:
-    """The ledger that pays for a run; a new one is only created if the run fits its budget."""
-    if path.exists():
-        return Ledger(path)
-    refuse_overspending(budget, run.costs)
-    return Ledger.create(path, budget, neighbours)
+def _refuse_unaffordable(ledger: Path, budget: Budget, run: Run) -> None:
+    """Refuse a run that the ledger, or a new one with this budget, could not pay to its end."""
+    if ledger.exists():
+        Ledger(ledger).refuse_unaffordable(run.costs)
+    else:
+        refuse_overspending(budget, run.costs)
 
 
 def _make_workload(schema: Schema, workload: Workload | Iterable[Iterable[str]] | None) -> Workload:
@@ -109,23 +115,6 @@ def _make_workload(schema: Schema, workload: Workload | Iterable[Iterable[str]] 
     if workload is None:
         return Workload.all_marginals(schema.domain, min(2, len(schema.domain)))
     return Workload.of_marginals(schema.domain, [tuple(clique) for clique in workload])
-
-
-def _prepare(
-    table: Table,
-    schema: Schema,
-    budget: Budget,
-    workload: Workload,
-    mechanism: str | Mechanism | None,
-    neighbours: Neighbours,
-) -> tuple[Run, Source]:
-    """The run and its source; where possible, the run is checked before data is read."""
-    if neighbours is Neighbours.ADD_OR_REMOVE:
-        run = prepare(mechanism, budget, workload, neighbours)
-        return run, read_table(table, schema)
-    source = read_table(table, schema)
-    # Where a record is replaced, both tables have the same number of records: it is public.
-    return prepare(mechanism, budget, workload, neighbours, source.exact_n_records), source
 
 
 @contextmanager
