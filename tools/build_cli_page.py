@@ -22,20 +22,20 @@ _INTRODUCTION = f"""\
 Made from `--help` by `tools/build_cli_page.py`: change the commands, not this page.
 
 Answers go to standard output, notes and errors to standard error. An error is one line that says
-what to do. `--json`, where a command has it, prints the answer for machines. On a terminal, long
-work shows a progress bar with the time left; elsewhere nothing but the answer is printed. Files are
-written whole or not at all, and existing ones are only replaced with `--force`. Ctrl-C is safe at
-any moment: what had been spent by then stands in the ledger.
+what to do. `--json`, where a command has it, prints the answer for other programs. On a terminal,
+long work shows a progress bar with the time left; elsewhere only the answer is printed. Files are
+written completely or not at all, and existing ones are only replaced with `--force`. Ctrl-C is safe
+at any moment: what has been spent by then is in the ledger.
 
 | exit code | meaning |
 |---|---|
-| 0 | all is well |
-| 1 | something is wrong with what was given: a file, a value, a column |
-| 2 | the command was not written as it must be |
+| 0 | success |
+| 1 | a file, a value or a column is wrong |
+| 2 | the command is written wrongly |
 | 3 | the budget does not allow it; nothing was spent |
 | 130 | interrupted |
 
-`{PROGRAM} --install-completion` teaches your shell to complete commands and options.
+`{PROGRAM} --install-completion` makes your shell complete commands and options.
 """
 
 

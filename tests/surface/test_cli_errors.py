@@ -56,7 +56,7 @@ CASES = [
     ("query good.jct --where nope=1", 1, "got 'nope'"),
     ("query good.jct --where sex=7", 1, "error"),
     ("query good.jct --mean sex", 1, "error"),
-    ("query good.jct", 2, "Ask something"),
+    ("query good.jct", 2, "must be given, and not both; got nothing"),
     ("query good.jct SELECT --marginal sex", 2, "not both"),
     ("query good.jct --marginal sex --format xml", 2, "'xml' is not one of"),
     ("query good.jct --nonsense", 2, "No such option"),
@@ -136,6 +136,51 @@ def test_wrong_input(
     found, line = refused(words.split(), capsys)
     assert (found, message in line) == (code, True), line
     assert contents(table.folder) == before
+
+
+NAMED = [
+    ("query garbage.jct --marginal sex", "`RELEASE` must be a file that Juncture wrote"),
+    ("query good.jct --marginal gender", "`--marginal` must be one of"),
+    ("query good.jct --where nope=1", "`--where` must be one of"),
+    ("query good.jct SELEKT", "`SQL` must be one SELECT"),
+    ("query good.jct --mean sex", "`--mean` must add up numbers"),
+    ("query good.jct --mean sex --where age>22", "`--where` with `--mean` must add up numbers"),
+    ("sample good.jct --out x.xlsx", "`--out` must end in"),
+    ("compare good.jct garbage.jct", "`DATA|RELEASE2` must be a file that Juncture wrote"),
+    ("compare good.jct people.toml", "`DATA|RELEASE2` must be .csv or .parquet"),
+    ("schema check garbage.toml", "`FILE` must be proper TOML"),
+    ("schema draft missing.csv", "`DATA` must be an existing file"),
+    ("plan --schema garbage.toml --epsilon 1", "`--schema` must be proper TOML"),
+    ("plan --schema people.toml --epsilon -1", "`--epsilon` must be a positive number"),
+    ("plan --schema people.toml --epsilon 1 --rho 1", "`--epsilon` with `--rho` must be an"),
+    ("plan --schema people.toml --epsilon 1e-300", "`--epsilon` must buy noise"),
+    ("plan --schema people.toml --epsilon 1 --triples 5 --records 9", "`--triples` must be at"),
+    ("plan --schema people.toml --epsilon 1 --cliques age,job", "`--cliques` must be one of"),
+    ("plan --schema people.toml --epsilon 1 --ledger people.csv", "`--ledger` must be a ledger"),
+    ("plan --schema people.toml --epsilon 1 --mechanism privbayes", "`--neighbours` must be"),
+    (
+        "plan --schema people.toml --epsilon 1 --mechanism privbayes --neighbours replace",
+        "`--records` must be the public number of records",
+    ),
+    ("estimate garbage.json --schema people.toml --out x.jct", "`FILES` must be a file that can"),
+    ("estimate noisy.csv --domain garbage.json --out x.jct", "`--domain` must be a file that can"),
+    ("ledger show people.csv", "`FILE` must be a ledger"),
+    ("release people.csv --schema other.toml --epsilon 1 --out x.jct --ledger l", "`DATA` must"),
+    ("explore good.jct --host 203.0.113.1 --port 1", "`--host` and `--port` must be free"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), NAMED, ids=[case[0] for case in NAMED])
+def test_errors_name_options_of_the_command(
+    words: str,
+    message: str,
+    table: Table,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An error of the library names the option or argument that it is about, as it is typed."""
+    monkeypatch.chdir(table.folder)
+    assert f"error: {message}" in refused(words.split(), capsys)[1]
 
 
 RELEASES = [

@@ -97,7 +97,7 @@ def test_ctrl_c_during_a_release(table: Table) -> None:
     assert left == ["people.csv", "people.toml", "x.ledger"]
     assert "Traceback" not in beside
     assert "had been paid for" in beside
-    assert beside.splitlines()[-1] == "error: interrupted. Nothing is half written."
+    assert beside.splitlines()[-1] == "error: interrupted. No file was left half written."
     assert called("ledger", "verify", str(ledger)).returncode == 0
     assert Ledger(ledger).spent > 0
 

@@ -67,5 +67,5 @@ def test_measurements_that_do_not_know_it_are_left_out() -> None:
     whole = Measurement(("a",), [1.0, 2.0, 3.0], stddev=1.0)
     assert estimate_total_from(DOMAIN, part) is None
     assert estimate_total(DOMAIN, [part, whole]).total == pytest.approx(6.0)
-    with pytest.raises(InvalidInput, match="Pass total=, or measure a marginal"):
+    with pytest.raises(InvalidInput, match="Give it, or measure a marginal"):
         estimate_total(DOMAIN, [part])

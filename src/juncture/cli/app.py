@@ -28,16 +28,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"max_content_width": WIDTH, "help_option_names": ["--help", "-h"]},
 )
-app.command(short_help="A tour on a table that ships with the package.")(demo)
+app.command(short_help="Take a tour with a table that ships with the package.")(demo)
 app.add_typer(schema.app, name="schema")
-app.command(short_help="Show what a release would cost and get wrong; reads no data.")(plan)
-app.command(short_help="Measure a private table under a budget; write a release.")(release)
-app.command(short_help="Join noisy marginals that you already have.")(estimate)
-app.command(short_help="Ask a release, in SQL or by columns and conditions.")(query)
+app.command(short_help="Predict the cost and the errors of a release, without any data.")(plan)
+app.command(short_help="Measure a private table under a budget and write a release.")(release)
+app.command(short_help="Fit a model to noisy marginals that you already have.")(estimate)
+app.command(short_help="Ask a release questions, in SQL or by columns and conditions.")(query)
 app.command(short_help="Write synthetic records.")(sample)
-app.command(short_help="Write a page about a release, for people.")(report)
-app.command(short_help="Look at a release in the browser.")(explore)
-app.command(short_help="Compare a release with the table or another release.")(compare)
+app.command(short_help="Write a report about a release as a web page.")(report)
+app.command(short_help="Explore a release in the browser.")(explore)
+app.command(short_help="Compare a release with the table or with another release.")(compare)
 app.add_typer(ledger.app, name="ledger")
 
 
@@ -54,17 +54,18 @@ def _root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version and end.", is_eager=True, callback=_print_version
+            "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
         ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="On an error, print the trace. May stand anywhere.")
+        bool,
+        typer.Option("--debug", help="Print the traceback of an error. Works with every command."),
     ] = False,
 ) -> None:
-    """Release a private table under a budget, and ask what was released.
+    """Publish a private table under a privacy budget, and ask questions about what was published.
 
-    Noisy counts of a few columns at a time are joined into one model of the whole table, which
-    answers new questions, consistently and without spending more privacy.
+    Noisy counts of a few columns at a time are joined into one model of the whole table. The model
+    answers new questions consistently, and asking it costs no more privacy.
 
     \b
     A tour, in under a minute:
@@ -72,15 +73,15 @@ def _root(
 
     \b
     A first release:
-      juncture schema draft people.csv --out people.toml     then go through people.toml
+      juncture schema draft people.csv --out people.toml     then review people.toml
       juncture plan --schema people.toml --epsilon 1         reads no data, spends nothing
       juncture release people.csv --schema people.toml --epsilon 1 \\
           --out people.jct --ledger people.ledger
       juncture query people.jct "SELECT sex, COUNT(*) FROM people GROUP BY sex"
 
     \b
-    Exit codes: 0 all is well; 1 something is wrong with what was given; 2 the command was not
-    written as it must be; 3 the budget does not allow it; 130 interrupted.
+    Exit codes: 0 success; 1 a file or value is wrong; 2 the command is written wrongly;
+    3 the budget does not allow it; 130 interrupted.
     """
 
 

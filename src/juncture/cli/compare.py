@@ -1,4 +1,4 @@
-"""`juncture compare`: a release beside the private table, or beside another release."""
+"""`juncture compare`: a release against the private table, or against another release."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from juncture.publish.comparison import Counts, Difference
     from juncture.publish.release import Release
 
-NOT_PRIVATE = "NOT PRIVATE: read from the private table. These figures must not be given away."
+NOT_PRIVATE = "NOT PRIVATE: read from the private table. Do not publish these figures."
 
 
 def compare(
@@ -30,7 +30,11 @@ def compare(
     ],
     schema: Annotated[
         Path | None,
-        typer.Option("--schema", metavar="FILE", help="Of the table, if the release has none."),
+        typer.Option(
+            "--schema",
+            metavar="FILE",
+            help="The schema of the table, if the release does not contain one.",
+        ),
     ] = None,
     worst: Annotated[
         int, typer.Option("--worst", metavar="N", min=0, help="How many marginals to list.")
@@ -40,11 +44,11 @@ def compare(
     """Show how far a release is from the private table, or from another release.
 
     The error of a marginal is half the L1 distance over the number of records: the share of
-    records that would have to move to another cell. Every column, every pair, and whatever was
-    measured is compared.
+    records that would have to move to another cell. Every column, every pair of columns and
+    everything that was measured is compared.
 
-    Comparing with the private table is for those who may see it: the figures are not private and
-    must not be given away.
+    Comparing with the private table is for people who may see it: the figures are not private and
+    must not be published.
 
     \b
     Examples:
@@ -74,7 +78,7 @@ def _release_counts(mine: Release, other: Release) -> Counts:
     if other.model.domain != mine.model.domain:
         raise InvalidInput(
             "`RELEASE2` must have the columns and sizes of the first release; got others. Compare "
-            "releases of one table."
+            "releases of the same table."
         )
     return other.model.project_many
 
@@ -86,13 +90,13 @@ def _table_counts(mine: Release, path: Path, schema: Path | None) -> Counts:
     parsed = mine.schema if schema is None else read_schema(schema)
     if parsed is None:
         raise InvalidInput(
-            "`--schema` must be given, because the release has none in it. It says how the "
-            "table's values become codes."
+            "`--schema` must be given, because the release contains none; got nothing. It says "
+            "how the table's values are encoded."
         )
     if parsed.domain != mine.model.domain:
         raise InvalidInput(
             "`--schema` must have the columns and sizes of the release; got others. Give the one "
-            "that it was made under."
+            "that the release was made with."
         )
     return DuckDB(path, parsed).exact_counts
 
@@ -116,7 +120,7 @@ def _print(results: list[Difference], worst: int, *, private: bool) -> None:
     say(format_table(columns, rows))
     ordered = sorted(results, key=lambda d: -d.error)[:worst]
     if ordered:
-        say("\nFurthest off:\n")
+        say("\nLargest errors:\n")
         lines = [
             (", ".join(d.clique), d.cells, _percent(d.error), d.mean, d.largest) for d in ordered
         ]

@@ -1,7 +1,7 @@
-"""What every command shares: exit codes, printing, and files that are not written over by mistake.
+"""What all commands share: exit codes, printing, and files that are not overwritten by mistake.
 
-Exit codes: 0 all is well; 1 something is wrong with what was given; 2 the command was not written
-as it must be; 3 the budget does not allow it; 130 interrupted.
+Exit codes: 0 success; 1 a file or value is wrong; 2 the command is written wrongly; 3 the budget
+does not allow it; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from juncture.errors import InvalidInput, UnreadableFile
 
 
 class UsageError(InvalidInput):
-    """Options that do not go together, or that something is missing from."""
+    """Options contradict each other, or one is missing."""
 
 
 class ExitCode(IntEnum):
@@ -49,12 +49,12 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Print what a person should know, beside the answer."""
+    """Print a remark for people, to standard error."""
     print(text, file=sys.stderr)
 
 
 def error(text: str) -> None:
-    """Print why it did not work, in one line."""
+    """Print why a command failed, in one line, to standard error."""
     print(f"error: {' '.join(text.split())}", file=sys.stderr)
 
 
@@ -78,7 +78,7 @@ def say_rows(columns: Sequence[str], rows: Rows, output_format: Format = Format.
 
 
 def make_unique(names: Sequence[str]) -> list[str]:
-    """The names, those that came before with a number behind them: nothing is lost as a key."""
+    """The names, with a number after each repeated one, so that all can be keys."""
     unique: list[str] = []
     for name in names:
         number, free = 2, name
@@ -89,7 +89,7 @@ def make_unique(names: Sequence[str]) -> list[str]:
 
 
 def format_table(columns: Sequence[str], rows: Rows) -> str:
-    """Aligned columns: numbers to the right, words to the left."""
+    """Rows as aligned columns: numbers to the right, words to the left."""
     values = [[row[i] for row in rows] for i in range(len(columns))]
     right = [all(map(_is_right_aligned, column)) for column in values]
     shown = [_format_column(column) for column in values]
@@ -99,19 +99,19 @@ def format_table(columns: Sequence[str], rows: Rows) -> str:
 
 
 def format_pairs(items: Iterable[tuple[str, str]]) -> str:
-    """Names with their values below each other."""
+    """Names and values, one pair per line."""
     listed = list(items)
     width = max((len(name) for name, _ in listed), default=0)
     return "\n".join(f"  {name:<{width}}  {value}" for name, value in listed)
 
 
 def refuse_existing(path: Path, *, force: bool, read: Sequence[Path] = ()) -> None:
-    """Refuse to write over a file, or where nothing can be written, before any work is done.
+    """Refuse to overwrite a file, or to write where nothing can be, before any work is done.
 
-    A file that the command itself reads is not replaced even by force.
+    A file that the command itself reads is not replaced, even with `force`.
     """
     if path.is_dir():
-        raise InvalidInput(f"`--out` must be a file; got the folder {path}. Add a name to it.")
+        raise InvalidInput(f"`--out` must be a file; got the folder {path}. Add a file name.")
     if path.exists() and not force:
         raise InvalidInput(
             f"`--out` must be a new file; got {path}, which exists. Add --force to replace it."
@@ -119,22 +119,22 @@ def refuse_existing(path: Path, *, force: bool, read: Sequence[Path] = ()) -> No
     refuse_same("--out", path, read)
     folder = _nearest_folder(path)
     if not folder.is_dir():
-        raise InvalidInput(f"`--out` must lie in a folder; got {path}. Choose another place.")
+        raise InvalidInput(f"`--out` must be in a folder; got {path}, below a file.")
     try:
         TemporaryFile(dir=folder).close()
     except OSError as error:
         raise InvalidInput(
-            f"`--out` must lie where files can be written; got {path} ({error.strerror}). Choose "
-            "another place."
+            f"`--out` must be in a folder where files can be written; got {path} "
+            f"({error.strerror})."
         ) from None
 
 
 def refuse_same(what: str, path: Path, others: Sequence[Path]) -> None:
-    """Refuse to write where the same command reads or writes something else."""
+    """Refuse to write to a file that the same command uses for something else."""
     if any(path.absolute() == other.absolute() or _is_same_file(path, other) for other in others):
         raise InvalidInput(
             f"`{what}` must be a file of its own; got {path}, which this command uses for "
-            "something else. Choose another name."
+            "something else."
         )
 
 
@@ -143,15 +143,15 @@ def _is_same_file(path: Path, other: Path) -> bool:
 
 
 def require_file(path: Path, what: str, *, or_folder: bool = False) -> None:
-    """Refuse a file that is not there."""
+    """Refuse a file that does not exist."""
     if not path.exists():
         raise UnreadableFile(f"`{what}` must be an existing file; got {path}. Check the name.")
     if path.is_dir() and not or_folder:
-        raise UnreadableFile(f"`{what}` must be a file; got the folder {path}. Add a name to it.")
+        raise UnreadableFile(f"`{what}` must be a file; got the folder {path}. Add a file name.")
 
 
 def _nearest_folder(path: Path) -> Path:
-    """The folder of a file, or the one that its folders would be made in."""
+    """The nearest existing folder above a file."""
     return next(folder for folder in path.absolute().parents if folder.exists())
 
 
@@ -168,14 +168,14 @@ def _is_right_aligned(value: object) -> bool:
 
 
 def _to_csv_cell(value: object) -> object:
-    """A value as CSV files have it; truth values as SQL and the records' files write them."""
+    """A value for a CSV file; truth values as in SQL and in files of records."""
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else value
 
 
 def _format_column(column: Sequence[object]) -> list[str]:
-    """A column in words, its fractions with as many digits as its largest number needs."""
+    """A column as texts; all its fractions have the same number of digits."""
     numbers = [v for v in column if isinstance(v, float) and math.isfinite(v)]
     form = _number_format(max(map(abs, numbers), default=0.0))
     return [
@@ -189,7 +189,7 @@ def _format_column(column: Sequence[object]) -> list[str]:
 
 
 def _number_format(largest: float) -> str:
-    """How to write numbers up to a size, so that a person can compare them."""
+    """A format for numbers up to a size that makes them easy to compare."""
     if 0.01 <= largest < 1e15:
         decimals = 1 if largest >= 100 else 2 if largest >= 1 else 4
         return f"{{:,.{decimals}f}}"

@@ -1,4 +1,4 @@
-"""`juncture demo`: a tour on a table that ships with the package."""
+"""`juncture demo`: a tour with a table that ships with the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from juncture.cli.bars import show_progress
-from juncture.cli.stage import TourPrinter
+from juncture.cli.tour_printer import TourPrinter
 
 if TYPE_CHECKING:
     from juncture.privacy.ledger import Ledger
@@ -32,11 +32,11 @@ def demo(
         bool, typer.Option("--force", help="Replace what an earlier demo wrote there.")
     ] = False,
 ) -> None:
-    """Walk through a whole release, on the Adult table that ships with the package.
+    """Walk through a whole release, with the Adult table that ships with the package.
 
-    A budget, what is measured, the fit with its certificate, questions beside the truth, synthetic
-    records, and a report. The noise is real, so figures differ from run to run. What is written is
-    yours to explore afterwards.
+    The tour shows a budget, what is measured, the fit and its certificate, answers next to the
+    truth, synthetic records, and a report. The noise is real, so figures differ from run to run.
+    It writes files for you to explore afterwards.
 
     \b
     Example:
@@ -67,24 +67,27 @@ def _show_table(printer: TourPrinter, tour: Demo) -> None:
     printer.heading("The table")
     printer.text(
         f"Adult: {tour.source.exact_n_records:,} people of a census, {len(domain)} columns. It is "
-        "a public data set; here it stands for a table that nobody may show. By number of values:"
+        "a public data set; here it stands for a private table. Its columns, with their numbers "
+        "of values:"
     )
     printer.gap()
     printer.text(", ".join(f"{name} {size}" for name, size in domain.items()))
     printer.gap()
-    printer.text(f"As one table that would be {format_count(domain.size)} cells.")
+    printer.text(
+        f"One table of counts over all columns would have {format_count(domain.size)} cells."
+    )
 
 
 def _show_budget(printer: TourPrinter, tour: Demo, ledger: Ledger) -> None:
     printer.heading("The budget")
     factor = math.exp(tour.budget.epsilon or 0.0)
     printer.text(
-        f"{str(ledger.budget).capitalize()}, for everything together. Protected: "
-        f"{ledger.neighbours}. Whether or not somebody is in the table, every outcome is almost as "
-        f"likely: by a factor of at most {factor:.2f}."
+        f"{str(ledger.budget).capitalize()} in total. Protected: {ledger.neighbours}. Whether or "
+        "not a person is in the table changes the probability of any outcome by a factor of at "
+        f"most {factor:.2f}."
     )
     printer.gap()
-    printer.text(f"Every spending is written to a ledger before noise is drawn: {ledger.path}")
+    printer.text(f"Everything spent is written to a ledger before noise is drawn: {ledger.path}")
 
 
 def _show_measurements(printer: TourPrinter, tour: Demo) -> None:
@@ -105,8 +108,8 @@ def _show_plan(printer: TourPrinter, tour: Demo) -> None:
     assert plan is not None  # hdmm with a model knows it beforehand
     printer.heading("The plan")
     printer.text(
-        "How the tables hang together, and what a step of the fit will take: "
-        f"{format_bytes(plan.size_bytes)} of memory. No array exists yet."
+        "How the tables are connected, and the memory that a step of the fit will take: "
+        f"{format_bytes(plan.size_bytes)}. Nothing has been computed yet."
     )
     printer.gap()
     printer.drawing(str(plan))
@@ -122,11 +125,11 @@ def _show_fit(printer: TourPrinter, tour: Demo, ledger: Ledger) -> tuple[Curator
     printer.text(
         f"Measured: {len(release.measurements)} tables, {ledger.spent:.4g} of {ledger.budget} "
         f"spent. Fitted in {fit.oracle_calls:,} steps and {fit.seconds:.1f} s. The number of "
-        f"records is estimated, too: {release.model.total:,.0f}."
+        f"records is estimated too: {release.model.total:,.0f}."
     )
     printer.table(
         ("certificate", "loss"),
-        [("this model", fit.loss), ("no model whatever is below", fit.lower_bound)],
+        [("this model", fit.loss), ("lower bound for any model", fit.lower_bound)],
     )
     printer.text(f"So this model is within {100 * fit.gap / fit.loss:.2f} percent of the best.")
     return curator, release
@@ -140,21 +143,23 @@ def _show_refusal(printer: TourPrinter, curator: Curator) -> None:
         curator.measure(("age",), Pure(0.1))
     except BudgetExceeded as error:
         printer.gap()
-        printer.text("Now the door is shut. One more look at the table is refused:")
+        printer.text("Now the budget is spent. One more measurement of the table is refused:")
         printer.reply(str(error))
 
 
 def _show_questions(printer: TourPrinter, tour: Demo, release: Release) -> None:
     printer.heading("Questions, answered by the model alone")
-    printer.text("Asking costs nothing more, and there may be as many questions as you like.")
-    printer.text(f"{NOT_PRIVATE}: columns named 'true' are read from the table, for show.", WARNING)
+    printer.text("Asking costs no more privacy: ask as many questions as you like.")
+    printer.text(
+        f"{NOT_PRIVATE}: columns named 'true' are read from the table, to compare.", WARNING
+    )
     for question in tour.questions:
         _show_question(printer, tour, release, question)
     apart, joined = tour.exact_errors(release)
     printer.text(
         f"Over all measured tables, {100 * apart:.1f} percent of the records are in a wrong cell "
-        f"in the noisy counts themselves, {100 * joined:.1f} percent in the model: joining them "
-        "takes noise away."
+        f"in the noisy counts themselves, and {100 * joined:.1f} percent in the model: joining the "
+        "tables removes noise."
     )
 
 
@@ -185,7 +190,7 @@ def _show_records(printer: TourPrinter, tour: Demo, release: Release) -> None:
     n = tour.synthesize(release)
     printer.heading("Synthetic records")
     printer.text(
-        f"{n:,} made-up people whose counts are the model's. The first of them, some columns:"
+        f"{n:,} invented people whose counts are the model's. Some columns of the first of them:"
     )
     with tour.files.records.open(encoding="utf-8", newline="") as file:
         rows = list(islice(csv.DictReader(file), 5))
@@ -199,13 +204,13 @@ def _show_files(printer: TourPrinter, tour: Demo, seconds: float) -> None:
         ("file", "what it is"),
         [
             (str(files.report), "the report: open it in a browser"),
-            (str(files.release), "the release: may be given away"),
-            (str(files.records), "synthetic records: may be given away"),
+            (str(files.release), "the release: may be published"),
+            (str(files.records), "synthetic records: may be published"),
             (str(files.ledger), "the ledger: what was spent"),
             (str(files.schema), "the schema: what is public about the columns"),
         ],
     )
-    printer.text(f"All in {seconds:.0f} seconds. Go on with:")
+    printer.text(f"All this took {seconds:.0f} seconds. Go on with:")
     printer.gap()
     printer.quote(
         f"juncture explore {files.release} --open\n"
@@ -215,4 +220,6 @@ def _show_files(printer: TourPrinter, tour: Demo, seconds: float) -> None:
         f"juncture plan --schema {files.schema} --epsilon 0.1 --marginals 1"
     )
     printer.gap()
-    printer.text("A table of your own: juncture schema draft people.csv --out people.toml")
+    printer.text(
+        "With your own table, begin with: juncture schema draft TABLE.csv --out TABLE.toml"
+    )

@@ -1,4 +1,4 @@
-"""`juncture estimate`: noisy marginals that another system measured, joined into a release."""
+"""`juncture estimate`: a model of noisy marginals that another system measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def estimate(
         list[Path],
         typer.Argument(
             metavar="FILES",
-            help="Noisy marginals: a CSV or Parquet file each, or a JSON document with several.",
+            help="Noisy marginals: one per CSV or Parquet file, or several in a JSON document.",
         ),
     ],
     out: Annotated[
@@ -44,33 +44,44 @@ def estimate(
     stddev: Annotated[
         float | None,
         typer.Option(
-            "--stddev", metavar="NUMBER", help="Of the noise, where a file does not say it."
+            "--stddev",
+            metavar="NUMBER",
+            help="The standard deviation of the noise, where a file does not state it.",
         ),
     ] = None,
     noise: Annotated[
         str,
-        typer.Option("--noise", metavar="KIND", help="gaussian or laplace, if a file is silent."),
+        typer.Option(
+            "--noise",
+            metavar="KIND",
+            help="The kind of noise, gaussian or laplace, where a file does not state it.",
+        ),
     ] = "gaussian",
     total: Annotated[
         float | None,
-        typer.Option("--total", metavar="N", help="The number of records; else it is estimated."),
+        typer.Option(
+            "--total",
+            metavar="N",
+            help="The number of records, if you know it. By default it is estimated.",
+        ),
     ] = None,
     stop_at_noise: Annotated[
         bool,
         typer.Option(
             "--stop-at-noise",
-            help="Stop where only noise is left to fit: nearer to the truth where many overlap.",
+            help="Stop before the model fits the noise: closer to the truth where many marginals "
+            "overlap.",
         ),
     ] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Join noisy marginals that you already have into one model. Costs no privacy.
+    """Join noisy marginals that you already have into one model. This costs no privacy.
 
-    A CSV or Parquet file is one marginal: a column for each attribute, a column `value`, perhaps a
-    column `stddev`, and a row for every cell. A JSON document is {"measurements": [{"clique":
-    ["age", "sex"], "values": [...], "stddev": 10}]}, values in the order of the cells, the last
-    attribute running fastest.
+    A marginal is a table of counts over some columns. A CSV or Parquet file is one marginal: a
+    column for each attribute, a column `value`, optionally a column `stddev`, and a row for every
+    cell. A JSON document is {"measurements": [{"clique": ["age", "sex"], "values": [...],
+    "stddev": 10}]}, with values in the order of the cells, the last attribute changing fastest.
 
     \b
     Examples:
@@ -110,8 +121,8 @@ def _make_options(
 
     if (schema is None) == (domain is None):
         raise UsageError(
-            "`--schema` or `--domain` must be given, and only one of them. Say what the columns "
-            "may hold."
+            "`--schema` or `--domain` must be given, and only one of them; got "
+            f"{'neither' if schema is None else 'both'}."
         )
     if domain is not None:
         return None, ReadOptions(*read_domain(domain), stddev, noise)
@@ -143,5 +154,6 @@ def _print_summary(
     for each in poor_fits:
         note(
             f"warning: {', '.join(each.measurement.clique)} does not fit its own noise (mean "
-            f"squared residual {each.ratio:.1f} times the variance). Check stddev and order."
+            f"squared residual {each.ratio:.1f} times the variance). Check its stddev and the "
+            "order of its values."
         )

@@ -20,25 +20,34 @@ def explore(
         typer.Option(
             "--host",
             metavar="ADDRESS",
-            help="Where to listen. Any other address than the default may let other machines in.",
+            help="The address to listen on. With another than the default, other machines may be "
+            "able to connect.",
         ),
     ] = "127.0.0.1",
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="NUMBER", help="The port; else 8417, or a free one."),
+        typer.Option(
+            "--port",
+            metavar="NUMBER",
+            help="The port to listen on. By default 8417, or any free one if that is taken.",
+        ),
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option("--token", metavar="TEXT", help="The key in the address; else a new one."),
+        typer.Option(
+            "--token",
+            metavar="TEXT",
+            help="The secret in the page's address. By default a random one.",
+        ),
     ] = None,
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = False,
 ) -> None:
-    """Look at a release in the browser: choose columns and conditions, ask in SQL, download.
+    """Explore a release in the browser: choose columns and conditions, ask in SQL, download.
 
-    The page knows the release alone, so it can never show more. Only this machine can reach it,
-    unless another address is asked for. Ctrl-C ends it.
+    The page is made from the release alone, so it cannot show anything else. Only this machine can
+    open it, unless --host says otherwise. Press Ctrl-C to stop.
 
     \b
     Example:
@@ -53,6 +62,6 @@ def explore(
             "juncture[explore]."
         ) from missing
     if threading.current_thread() is threading.main_thread():
-        # Ctrl-C is how this command ends well: once the page is served, it is no interruption.
+        # Ctrl-C is the normal way to stop this command, not an interruption.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     serve(release, host=host, port=port, token=token, open_browser=open_browser)

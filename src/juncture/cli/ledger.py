@@ -1,4 +1,4 @@
-"""`juncture ledger`: what may be spent, and what was."""
+"""`juncture ledger`: how much may be spent, and what was."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from juncture.cli.options import (
     open_ledger,
     parse_neighbours,
 )
+from juncture.errors import InvalidInput
 
 if TYPE_CHECKING:
     from juncture.privacy.ledger import Ledger
 
 app = typer.Typer(
-    help="Begin, show and verify ledgers of spent budget.",
+    help="Create, show and verify ledgers, which record spent privacy budget.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
 
-LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")]
+LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger file.")]
 
 
 @app.command()
@@ -40,9 +41,10 @@ def create(
     rho: Rho = None,
     neighbours: NeighboursOption = None,
 ) -> None:
-    """Begin a ledger whose budget several releases share.
+    """Create a ledger whose budget several releases share.
 
-    An existing file is never replaced.
+    `juncture release` creates one by itself if the file does not exist; use this command to set a
+    larger budget for several releases. An existing file is never replaced.
 
     \b
     Example:
@@ -51,6 +53,8 @@ def create(
     from juncture.privacy.accounting import Neighbours
     from juncture.privacy.ledger import Ledger
 
+    if file.exists():
+        raise InvalidInput(f"`FILE` must be a new file; got {file}, which exists.")
     protected = parse_neighbours(neighbours) or Neighbours.ADD_OR_REMOVE
     ledger = Ledger.create(file, make_budget(epsilon, delta, rho), protected)
     say(f"wrote {file}: {ledger.budget}, protects: {ledger.neighbours}")
@@ -80,11 +84,11 @@ def show(file: LedgerFile, as_json: Json = False) -> None:
     say(f"left      {ledger.remaining:.6g}")
 
 
-@app.command(short_help="Check that a ledger is whole.")
+@app.command(short_help="Check that a ledger is complete and consistent.")
 def verify(file: LedgerFile, as_json: Json = False) -> None:
-    """Check that a ledger is whole: every event numbered, every cost there, the total right.
+    """Check that a ledger is complete: all events numbered, all costs present, the total right.
 
-    Ends with exit code 1 when it is not.
+    The exit code is 1 if it is not.
 
     \b
     Example:

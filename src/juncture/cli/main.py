@@ -1,6 +1,6 @@
-"""The entry of the command line: how each way of ending becomes an exit code.
+"""The entry point of the command line, which turns every way of ending into an exit code.
 
-The commands are imported inside, so that Ctrl-C is caught from the first moment on.
+The commands are imported inside a function, so that Ctrl-C is caught from the first moment on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from juncture.cli.console import ExitCode, UsageError, error, note
 from juncture.errors import BudgetExceeded, JunctureError
 
-# For so long after Ctrl-C another one does not disturb the cleaning up.
+# For this long after Ctrl-C, another one does not disturb the clean-up.
 _CLEANING_SECONDS = 1.0
 # The exit code that shells report for a process that was asked to end.
 _TERMINATED = 128 + signal.SIGTERM
@@ -29,12 +29,12 @@ _TERMINATED = 128 + signal.SIGTERM
 def main() -> None:
     """Run the command line and end the process."""
     code = run(sys.argv[1:])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: nothing is left to interrupt
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything is done: do not interrupt the exit
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command; gives its exit code, after printing one line where it failed."""
+    """Run one command and return its exit code; a failure prints one line first."""
     debug, rest = _split_debug(arguments)
     with _catch_interrupts() as interrupted, warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
@@ -47,25 +47,25 @@ def run(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
             code = code if isinstance(code, int) else int(ExitCode.OK)
         except BaseException as problem:
-            code = _handle_failure(problem, debug=debug)
+            code = _handle_failure(problem, rest, debug=debug)
         if interrupted or code == ExitCode.INTERRUPTED:
-            error("interrupted. Nothing is half written.")
+            error("interrupted. No file was left half written.")
             code = ExitCode.INTERRUPTED
     return int(code)
 
 
 def _announce_compiling() -> None:
-    """Whoever watches the first command on a machine should know what it waits for."""
+    """Say on the terminal when the first command on a machine waits for the compiler."""
     log = logging.getLogger("juncture.engine.compiled.loader")
     if sys.stderr.isatty() and not log.handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(message)s: half a minute or less ..."))
+        handler.setFormatter(logging.Formatter("%(message)s: up to half a minute ..."))
         log.addHandler(handler)
         log.setLevel(logging.INFO)
 
 
-def _handle_failure(problem: BaseException, *, debug: bool) -> int:
-    """The exit code of a failure, after saying what it was."""
+def _handle_failure(problem: BaseException, arguments: Sequence[str], *, debug: bool) -> int:
+    """The exit code of a failure, after printing what it was."""
     if isinstance(problem, SystemExit):
         return problem.code if isinstance(problem.code, int) else ExitCode.OK
     if debug:
@@ -75,19 +75,19 @@ def _handle_failure(problem: BaseException, *, debug: bool) -> int:
     _print_notes(problem)
     if isinstance(problem, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    if isinstance(problem, BrokenPipeError):  # whoever read our output has had enough
+    if isinstance(problem, BrokenPipeError):  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     if _is_misuse(problem):
         return _report_misuse(problem)
-    error(_describe_failure(problem))
+    error(_describe_failure(problem, arguments))
     if isinstance(problem, UsageError):
         return ExitCode.USAGE
     return ExitCode.BUDGET if isinstance(problem, BudgetExceeded) else ExitCode.ERROR
 
 
 def _print_notes(problem: BaseException) -> None:
-    """What was noted on an error on its way, also where the parser has wrapped it in its own."""
+    """Print the notes of an error, even where the parser has wrapped it in its own."""
     step: BaseException | None = problem
     while step is not None:
         for remark in getattr(step, "__notes__", ()):
@@ -95,15 +95,20 @@ def _print_notes(problem: BaseException) -> None:
         step = step.__cause__
 
 
-def _describe_failure(problem: BaseException) -> str:
+def _describe_failure(problem: BaseException, arguments: Sequence[str]) -> str:
     if isinstance(problem, JunctureError):
-        return str(problem)
+        from typer.main import get_command
+
+        from juncture.cli.app import app
+        from juncture.cli.option_names import name_options
+
+        return name_options(str(problem), get_command(app), arguments)
     if isinstance(problem, OSError):
         return f"{problem.filename or 'a file'}: {problem.strerror or problem}. Check the path."
-    # Not its message: that of an error nobody has thought of may quote private values.
+    # Without its message: that of an unforeseen error may quote private values.
     return (
-        f"an unexpected {type(problem).__name__}. Run it again with --debug for the trace, look "
-        "through it for private values, and report it."
+        f"an unexpected {type(problem).__name__}. Run the command again with --debug for the "
+        "trace, check it for private values, and report it."
     )
 
 
@@ -114,7 +119,7 @@ def _is_misuse(problem: BaseException) -> bool:
 
 
 def _report_misuse(problem: BaseException) -> int:
-    """One line for a command that was not written as it must be; the help for an empty one."""
+    """Print one line about a command that was written wrongly; the help for an empty one."""
     context = getattr(problem, "ctx", None)
     message = str(getattr(problem, "format_message", lambda: problem)())
     if type(problem).__name__ == "NoArgsIsHelpError":
@@ -126,7 +131,7 @@ def _report_misuse(problem: BaseException) -> int:
 
 
 def _split_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
-    """Whether --debug is among the arguments, and the others. What stands after -- is data."""
+    """Whether --debug is among the arguments, and the other arguments. What follows -- is data."""
     args = list(arguments)
     end = args.index("--") if "--" in args else len(args)
     kept = [a for a in args[:end] if a != "--debug"] + args[end:]
@@ -148,7 +153,7 @@ def _catch_interrupts() -> Iterator[list[float]]:
         raise KeyboardInterrupt
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(_TERMINATED)  # as Ctrl-C: whoever is writing cleans up
+        raise SystemExit(_TERMINATED)  # like Ctrl-C: open files are cleaned up
 
     before, hook = signal.signal(signal.SIGINT, remember), sys.unraisablehook
     earlier = signal.signal(signal.SIGTERM, end)
@@ -162,7 +167,7 @@ def _catch_interrupts() -> Iterator[list[float]]:
 
 
 def _ignore_interrupts(hook: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Ctrl-C may hit code whose errors nobody can catch: that is no news."""
+    """A hook that is silent about Ctrl-C in code whose errors cannot be caught."""
 
     def show(unraisable: Any) -> None:  # noqa: ANN401
         if not isinstance(unraisable.exc_value, KeyboardInterrupt):

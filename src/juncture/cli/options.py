@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they stand for."""
+"""Options that several commands share, and what they stand for."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from juncture.tables.workload import Workload
 
 
-# Beyond this epsilon or rho, an outcome tells almost anything about anybody.
+# Beyond this epsilon or rho, a release may reveal almost anything about anyone.
 _LARGE_BUDGET = 50.0
 
 
 class NeighbourName(StrEnum):
-    """Which tables must not be told apart, as the command line calls them."""
+    """What is protected, as the command line names it."""
 
     ADD_REMOVE = "add-remove"
     REPLACE = "replace"
@@ -48,7 +48,8 @@ Epsilon = Annotated[
         "--epsilon",
         "-e",
         metavar="NUMBER",
-        help="What may be spent: less protects more; 0.1 to 10 is usual.",
+        help="The privacy budget: smaller protects more, larger is more accurate. Usually 0.1 to "
+        "10.",
     ),
 ]
 Delta = Annotated[
@@ -56,15 +57,18 @@ Delta = Annotated[
     typer.Option(
         "--delta",
         metavar="NUMBER",
-        help="With --epsilon: what a probability may change by beyond the factor of epsilon, far "
-        "below one in the number of records. Buys Gaussian noise, which is less when much is "
-        "measured.",
+        help="With --epsilon: how much a probability may change beyond the factor e^epsilon, such "
+        "as 1e-9; choose it well below one in the number of records. Gives Gaussian noise, which "
+        "is smaller when much is measured.",
     ),
 ]
 Rho = Annotated[
     float | None,
     typer.Option(
-        "--rho", metavar="NUMBER", help="Instead of an epsilon: a rho of zCDP, with Gaussian noise."
+        "--rho",
+        metavar="NUMBER",
+        help="Instead of --epsilon: a budget in zero-concentrated differential privacy (zCDP), "
+        "with Gaussian noise.",
     ),
 ]
 
@@ -80,32 +84,43 @@ MechanismOption = Annotated[
         "-m",
         metavar="NAME",
         autocompletion=_complete_mechanism,
-        help=f"What decides what to measure: {', '.join(offers())}; see above. By default hdmm, or "
-        "mwem where a model of all that is asked for would be too large.",
+        help=f"The mechanism, which decides what to measure: {', '.join(offers())} (see above). By "
+        "default hdmm, or mwem if a model of everything asked for would be too large.",
     ),
 ]
 Marginals = Annotated[
     int | None,
-    typer.Option("--marginals", metavar="K", help="Ask for every set of K columns."),
+    typer.Option(
+        "--marginals",
+        metavar="K",
+        help="Ask for the counts over every set of K columns. The default is every pair.",
+    ),
 ]
 Cliques = Annotated[
     str | None,
     typer.Option(
         "--cliques",
         metavar="NAMES",
-        help="Ask for these sets of columns: names between commas, sets between semicolons.",
+        help="Ask for the counts over these sets of columns, such as 'age,sex;sex,income'.",
     ),
 ]
 Triples = Annotated[
     int | None,
     typer.Option(
-        "--triples", metavar="N", min=1, help="Ask for N sets of three columns, at random."
+        "--triples",
+        metavar="N",
+        min=1,
+        help="Ask for the counts over N random sets of three columns.",
     ),
 ]
 Seed = Annotated[
     int,
     typer.Option(
-        "--seed", metavar="NUMBER", min=0, max=2**32 - 1, help="Which random sets --triples takes."
+        "--seed",
+        metavar="NUMBER",
+        min=0,
+        max=2**32 - 1,
+        help="The seed for the random sets of --triples. It does not affect the noise.",
     ),
 ]
 NeighboursOption = Annotated[
@@ -113,17 +128,17 @@ NeighboursOption = Annotated[
     typer.Option(
         "--neighbours",
         metavar="KIND",
-        help="What is protected: add-remove (one record there or not; the default) or replace "
-        "(what one record says; the number of records is then public).",
+        help="What is protected: add-remove, whether a record is in the table (the default); or "
+        "replace, what a record says (the number of records is then public).",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
 
 
 @dataclass(frozen=True)
 class WorkloadOptions:
-    """The workload as the options say it."""
+    """The workload that the options describe."""
 
     marginals: int | None = None
     cliques: str | None = None
@@ -131,7 +146,7 @@ class WorkloadOptions:
     seed: int = 0
 
     def build(self, domain: Domain) -> Workload:
-        """The workload over a domain; every pair of columns when nothing was said."""
+        """The workload over a domain; every pair of columns if no option is given."""
         from juncture.tables.workload import Workload
 
         stated = [v for v in (self.marginals, self.cliques, self.triples) if v is not None]
@@ -153,7 +168,7 @@ class WorkloadOptions:
 
 
 def list_mechanisms(command: Callable[..., None]) -> Callable[..., None]:
-    """Put the mechanisms into the help of a command, where its docstring says `{mechanisms}`."""
+    """Put the list of mechanisms into a command's help, in place of `{mechanisms}`."""
     width = max(map(len, offers()))
     lines = [f"      {name:<{width}}  {offer.summary}" for name, offer in offers().items()]
     command.__doc__ = str(command.__doc__).replace("    {mechanisms}", "\n".join(lines))
@@ -161,23 +176,23 @@ def list_mechanisms(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def check_mechanism(name: str | None) -> str | None:
-    """The name of a mechanism, or none; a name that nobody has is a misuse."""
+    """The name of a mechanism, or None; an unknown name is an error of usage."""
     if name is not None and name not in offers():
         raise UsageError(f"`--mechanism` must be one of {', '.join(offers())}; got {name!r}.")
     return name
 
 
 def note_fallback(requested: str | None, used: str | None) -> None:
-    """Say so where nobody chose a mechanism and the usual one could not serve."""
+    """Say so if no mechanism was chosen and the default one could not be used."""
     if requested is None and used != DEFAULT_MECHANISM:
         note(
-            f"a model of everything asked for would be too large: {used} measures what matters "
-            "most. Ask for fewer columns together to have all of it."
+            f"note: a model of everything asked for would be too large, so {used} measures what "
+            "matters most. Ask for smaller sets of columns to measure everything."
         )
 
 
 def parse_cliques(text: str, domain: Domain) -> list[Clique]:
-    """Sets of names from `a,b;c,d`."""
+    """Sets of names, from text such as `a,b;c,d`."""
     cliques = [parse_names(part) for part in text.split(";") if part.strip()]
     if not cliques:
         raise InvalidInput("`--cliques` must name columns; got none. Write them as 'a,b;c,d'.")
@@ -185,27 +200,27 @@ def parse_cliques(text: str, domain: Domain) -> list[Clique]:
 
 
 def parse_names(text: str) -> Clique:
-    """Names from `a,b`; a name with a comma in it stands in double quotes."""
+    """Names, from text such as `a,b`; a name with a comma in it stands in double quotes."""
     (row,) = list(csv.reader([text.strip()], skipinitialspace=True)) or [[]]
     return tuple(name.strip() for name in row if name.strip())
 
 
 def make_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
-    """The budget that the options say."""
+    """The budget that the options give."""
     from juncture.privacy.budget import Budget
 
     if epsilon is None and rho is None:
         raise UsageError(
-            "`--epsilon` or `--rho` must be given. Say what may be spent, such as --epsilon 1."
+            "`--epsilon` or `--rho` must be given; got neither. Give a budget, such as --epsilon 1."
         )
     budget = Budget(epsilon=epsilon, delta=delta, rho=rho)
     if max(epsilon or 0.0, rho or 0.0) > _LARGE_BUDGET:
-        note(f"warning: {budget} protects hardly anybody. 0.1 to 10 is usual.")
+        note(f"warning: {budget} protects hardly anyone. Budgets of 0.1 to 10 are usual.")
     return budget
 
 
 def open_ledger(path: Path, what: str = "--ledger") -> Ledger:
-    """A ledger that exists."""
+    """An existing ledger."""
     from juncture.privacy.ledger import Ledger
 
     require_file(path, what)
@@ -213,7 +228,7 @@ def open_ledger(path: Path, what: str = "--ledger") -> Ledger:
 
 
 def parse_neighbours(name: NeighbourName | None) -> Neighbours | None:
-    """The neighbours that the option says, where it says any."""
+    """The neighbours that the option gives, or None."""
     from juncture.privacy.accounting import Neighbours
 
     if name is None:

@@ -1,4 +1,4 @@
-"""`juncture plan`: what a release would cost and how far off it would be, without any data."""
+"""`juncture plan`: the cost and the expected errors of a release, without any data."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def plan(
             "--records",
             metavar="N",
             min=1,
-            help="About how many records there are, if that is public: for relative errors, and "
-            "for privbayes and dualquery.",
+            help="The approximate number of records, if it is public: shows relative errors, and "
+            "privbayes and dualquery need it.",
         ),
     ] = None,
     ledger: Annotated[
@@ -62,16 +62,18 @@ def plan(
         typer.Option(
             "--ledger",
             metavar="FILE",
-            help="A ledger that should pay: says whether it can, and takes its neighbours.",
+            help="The ledger that would pay: shows whether its budget suffices, and protects what "
+            "it says.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a release would measure, cost and get wrong. No data is read, nothing is spent.
+    """Show what a release would measure and cost, and its errors. Reads no data, spends nothing.
 
-    For hdmm: the expected error of every marginal, from its own measurement alone; the model joins
-    all of them and is usually nearer. For the others, which choose by the data, what is known
-    before: rounds, prices and noise.
+    A marginal is a table of counts over some columns. For hdmm, the expected error of every
+    marginal is shown, from its own measurement alone; the model joins all measurements and is
+    usually more accurate. The other mechanisms choose after seeing the data, so only what is known
+    beforehand is shown: rounds, prices and noise.
 
     \b
     Mechanisms:
@@ -101,7 +103,7 @@ def plan(
         can_pay = None if payer is None else _can_pay(payer, run)
         say_json({**_to_json(run, cost), "affordable": can_pay})
         return
-    say(str(run.plan or "The cliques of the model are chosen by the data, within a budget."))
+    say(str(run.plan or "The structure of the model will be chosen after seeing the data."))
     say()
     say(f"Budget: {budget}. Protected: {relation}. Mechanism: {run.mechanism}.")
     bound = "" if run.costs_are_exact else "at most "
@@ -134,10 +136,10 @@ def _format_errors(marginals: tuple[MarginalForecast, ...], records: int | None)
         for row, m in zip(rows, marginals, strict=True):
             row.append(f"{100.0 * m.error * m.cells / records:.3g} %")
     legend = [
-        ("share", "of the budget"),
-        ("noise", "standard deviation on each measured answer"),
-        ("error per cell", "expected, root mean square, before the model joins all marginals"),
-        *([("relative", "to the mean count of a cell")] if records else []),
+        ("share", "the share of the budget"),
+        ("noise", "the standard deviation of the noise on each measured answer"),
+        ("error per cell", "the expected root mean square error, before the model joins marginals"),
+        *([("relative", "the error relative to the mean count of a cell")] if records else []),
     ]
     return f"{format_table(columns, rows)}\n\n{format_pairs(legend)}"
 

@@ -16,35 +16,45 @@ def query(
     release: ReleaseFile,
     sql: Annotated[
         str | None,
-        typer.Argument(metavar="SQL", help="A SELECT over one table of any name."),
+        typer.Argument(
+            metavar="SQL", help="A SELECT statement. The table in FROM may have any name."
+        ),
     ] = None,
     marginal: Annotated[
         str | None,
-        typer.Option("--marginal", metavar="NAMES", help="Count by these columns: a,b."),
+        typer.Option(
+            "--marginal",
+            metavar="NAMES",
+            help="Count the records for every combination of these columns, such as age,sex.",
+        ),
     ] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
             "--where",
             metavar="CONDITION",
-            help="Only records for which this holds, as in SQL; several must all hold.",
+            help="Count only records that meet this condition, written as in SQL. May be repeated: "
+            "all conditions must hold.",
         ),
     ] = None,
     mean: Annotated[
         str | None,
-        typer.Option("--mean", metavar="NAME", help="The mean of this column as well."),
+        typer.Option("--mean", metavar="NAME", help="Show the mean of this column as well."),
     ] = None,
     output_format: Annotated[
-        Format, typer.Option("--format", "-f", metavar="FORM", help="table, csv or json.")
+        Format,
+        typer.Option(
+            "--format", "-f", metavar="FORM", help="How to print the answer: table, csv or json."
+        ),
     ] = Format.TABLE,
     as_json: Json = False,
 ) -> None:
-    """Ask a release: in SQL, or by columns and conditions. Costs no privacy.
+    """Ask a release a question: in SQL, or by columns and conditions. This costs no privacy.
 
-    SQL may count, add up and average, with conditions on single columns joined by AND, GROUP BY,
-    HAVING, ORDER BY and LIMIT. Texts stand in single quotes; a column name with other signs than
-    letters, digits and _ stands in double quotes. Answers are expectations, so counts need not be
-    whole.
+    SQL may use COUNT, SUM and AVG, with conditions on single columns joined by AND, GROUP BY,
+    HAVING, ORDER BY and LIMIT. Put texts in single quotes, and column names with characters other
+    than letters, digits and _ in double quotes. Answers are expected values, so counts need not be
+    whole numbers.
 
     \b
     Examples:
@@ -60,7 +70,7 @@ def query(
     require_file(release, "RELEASE")
     loaded, names = load(release), parse_names(marginal or "")
     if names and not where and mean is None:
-        # Unlike SQL, with the cells that have no records: `juncture estimate` wants all of them.
+        # Unlike SQL, with the cells that have no records: `juncture estimate` needs all of them.
         table = loaded.project(names).to_arrow()
         rows = list(zip(*table.to_pydict().values(), strict=True))
         say_rows(table.column_names, rows, chosen)
@@ -74,8 +84,8 @@ def _build_sql(sql: str | None, marginal: str | None, where: list[str], mean: st
     built = marginal is not None or bool(where) or mean is not None
     if (sql is not None) == built:
         raise UsageError(
-            "`SQL`, or `--marginal`, `--where` and `--mean`, must be given, and not both. Ask "
-            "something."
+            "`SQL`, or some of `--marginal`, `--where` and `--mean`, must be given, and not both; "
+            f"got {'nothing' if sql is None else 'both'}."
         )
     if sql is not None:
         return sql

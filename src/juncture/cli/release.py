@@ -49,8 +49,8 @@ def release(
         typer.Option(
             "--ledger",
             metavar="FILE",
-            help="Where spending is recorded. An existing ledger is continued; a new one gets what "
-            "this release may spend as its budget.",
+            help="The file that records what is spent. An existing ledger is continued; a new one "
+            "gets the budget of this release.",
         ),
     ],
     epsilon: Epsilon = None,
@@ -67,9 +67,10 @@ def release(
 ) -> None:
     """Measure a private table under a budget, fit a model, and write it as a release file.
 
-    Everything that can be refused is refused before anything is spent. What is spent is in the
-    ledger before noise is drawn. Noise comes from the operating system and cannot be repeated.
-    Without a workload option, every pair of columns is asked for.
+    Say what the release should answer well by --marginals, --cliques or --triples; by default, the
+    counts over every pair of columns. Errors are found before anything is spent, and what is spent
+    is in the ledger before noise is drawn. Noise comes from the operating system's randomness and
+    cannot be repeated.
 
     \b
     Mechanisms:

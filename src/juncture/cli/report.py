@@ -1,4 +1,4 @@
-"""`juncture report`: a release as a page for people."""
+"""`juncture report`: a web page about a release."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="The page to write; else RELEASE with .html."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="The HTML file to write. By default, the name of RELEASE with .html.",
         ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write a page that says what was released, under which guarantee, and how well it fits.
+    """Write a web page that says what was released, with which guarantee, and how well it fits.
 
-    One HTML file that opens anywhere, also without a network.
+    It is one HTML file that opens in any browser, without a network connection.
 
     \b
     Example:

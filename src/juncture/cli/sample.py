@@ -16,12 +16,16 @@ def sample(
     release: ReleaseFile,
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="FILE", help="What to write: a .csv or .parquet file."),
+        typer.Option("--out", "-o", metavar="FILE", help="The file to write: .csv or .parquet."),
     ],
     records: Annotated[
         int | None,
         typer.Option(
-            "--records", "-n", metavar="N", min=0, help="How many; else as many as the model's."
+            "--records",
+            "-n",
+            metavar="N",
+            min=0,
+            help="How many records. By default, the number of records of the release.",
         ),
     ] = None,
     seed: Annotated[
@@ -34,17 +38,18 @@ def sample(
         bool,
         typer.Option(
             "--matched/--independent",
-            help="Counts that match the model's up to rounding, or independent draws.",
+            help="Whether counts match the release up to rounding, or records are independent "
+            "draws.",
         ),
     ] = True,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write synthetic records. Costs no privacy: they are drawn from the release alone.
+    """Write synthetic records. This costs no privacy: they are drawn from the release alone.
 
-    What is counted in the file is what the release answers, up to rounding. Independent draws
-    differ from it by chance, as a simulation needs it; they take constant memory, however many.
-    Where the release has a schema, columns hold values as the table itself would: numbers and
+    By default, counts in the file are what the release answers, up to rounding. Independent draws
+    differ from that by chance, as a simulation needs; any number of them takes the same memory. If
+    the release contains a schema, columns have the same kinds of values as the table: numbers and
     dates are drawn inside their bins.
 
     \b

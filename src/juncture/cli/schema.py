@@ -1,4 +1,4 @@
-"""`juncture schema`: what the columns of a table may hold."""
+"""`juncture schema`: which values the columns of a table may have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from juncture.tables.schema import Schema
 
 app = typer.Typer(
-    help="Write and check what the columns of a table may hold.",
+    help="Draft and check schemas, which say which values the columns of a table may have.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -26,15 +26,17 @@ def draft(
     data: DataFile,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Where to write it; else it is printed."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The file to write. By default it is printed."
+        ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Draft a schema by looking at the private table, to save typing.
+    """Draft a schema from the private table, to save typing.
 
-    What stands in a draft (the categories, the bounds) was read off private data and may itself
-    give people away. It is marked so, and nothing is released under it until a person has gone
-    through every column and set confirmed_public = true in the file.
+    The categories and bounds in a draft were read from private data and may themselves reveal
+    something about people. So a draft is marked as one, and nothing is released with it until a
+    person has reviewed every column and set confirmed_public = true in the file.
 
     \b
     Example:
@@ -56,15 +58,15 @@ def draft(
     omitted = find_omitted_columns(data, drafted)
     if omitted:
         note(f"left out (free text, or no values): {', '.join(omitted)}")
-    note("NOT PUBLIC: drafted from private data. Go through it, then set confirmed_public = true.")
+    note("NOT PUBLIC: drafted from private data. Review it, then set confirmed_public = true.")
 
 
-@app.command(short_help="Check a schema, and whether it may be released under.")
+@app.command(short_help="Check a schema, and whether it is ready for a release.")
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A schema (TOML).")],
     as_json: Json = False,
 ) -> None:
-    """Check that a schema is sound, and say whether something may be released under it.
+    """Check that a schema is valid, and say whether it is ready for a release.
 
     \b
     Example:
@@ -100,10 +102,10 @@ def _verdict(schema: Schema) -> str:
 
     size = f"{len(schema.columns)} columns, {format_count(schema.domain.size)} possible records"
     if not schema.drafted:
-        return f"{size}. Sound. Written by a person: may be released under."
+        return f"{size}. Valid. Written by a person: ready for a release."
     if schema.confirmed:
-        return f"{size}. Sound. Drafted from private data, confirmed as public knowledge."
+        return f"{size}. Valid. Drafted from private data, confirmed as public knowledge."
     return (
-        f"{size}. Sound, but NOT PUBLIC: drafted from private data. Go through every column, then "
-        "set confirmed_public = true."
+        f"{size}. Valid, but NOT PUBLIC: drafted from private data. Review every column, then set "
+        "confirmed_public = true."
     )

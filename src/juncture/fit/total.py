@@ -34,7 +34,7 @@ def estimate_total(domain: Domain, measurements: Iterable[Measurement]) -> Total
     if not estimates:
         raise InvalidInput(
             "`total` must be given, because no measurement determines it: none of the queries adds "
-            "up to the sum of all cells; got None. Pass total=, or measure a marginal or a total."
+            "up to the sum of all cells; got None. Give it, or measure a marginal or a total."
         )
     precision = math.fsum(1.0 / estimate.variance for estimate in estimates)
     pull = math.fsum(estimate.total / estimate.variance for estimate in estimates)

@@ -1,4 +1,4 @@
-"""What a tour is shown on: headings, small tables and bars on a terminal, plain text elsewhere."""
+"""How the demo prints: headings, small tables and bars on a terminal, plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INDENT = "   "
 
 
 class TourPrinter:
-    """Prints in steps. Colours and bars only where standard output is a terminal."""
+    """Prints numbered steps, with colours and bars only if standard output is a terminal."""
 
     def __init__(self) -> None:
         self.is_terminal = sys.stdout.isatty()
@@ -36,7 +36,7 @@ class TourPrinter:
         return min(_WIDTH, self._console.width - 1) if self.is_terminal else _WIDTH
 
     def title(self, text: str) -> None:
-        """The name of the whole."""
+        """Print the title of the tour."""
         self._print(text, "bold")
 
     def heading(self, text: str) -> None:
@@ -47,25 +47,25 @@ class TourPrinter:
         self.gap()
 
     def gap(self) -> None:
-        """An empty line, unless there is one."""
+        """Print an empty line, unless the last line is empty."""
         if not self._gap:
             say()
         self._gap = True
 
     def text(self, text: str, style: str | None = None) -> None:
-        """A paragraph."""
+        """Print a paragraph."""
         self._print(self._wrap(text, _INDENT), style)
 
     def quote(self, text: str) -> None:
-        """Something as it would be typed: its lines stay as they are."""
+        """Print something that a user would type, with its lines as they are."""
         self._print(textwrap.indent(text, _INDENT + "  "), "green")
 
     def reply(self, text: str) -> None:
-        """Something that a program said."""
+        """Print the output of a program."""
         self._print(self._wrap(text, _INDENT + "  "), "yellow")
 
     def drawing(self, text: str) -> None:
-        """Lines that must not be broken: what is too long is left out."""
+        """Print lines that must not be wrapped; long ones are cut."""
         max_width = self._width - len(_INDENT)
         cut = [
             line if len(line) <= max_width else f"{line[: max_width - 1]}…"
@@ -74,7 +74,7 @@ class TourPrinter:
         self._print(textwrap.indent("\n".join(cut), _INDENT))
 
     def table(self, columns: Sequence[str], rows: Rows, bars: Sequence[float] = ()) -> None:
-        """A small table; on a terminal with a bar for each row, where there is room for it."""
+        """Print a small table; on a terminal with a bar for each row, where there is room."""
         lines = format_table(columns, rows).splitlines()
         width = max(map(len, lines))
         room = self._width - len(_INDENT) - width - 2
