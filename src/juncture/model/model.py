@@ -288,9 +288,16 @@ class Model:
         rng: Random = None,
         given: Mapping[str, ArrayLike] | None = None,
     ) -> Records:
-        """Synthetic records whose counts match the model's up to rounding, in random order.
+        """Synthetic records whose counts are closer to the model's than those of independent draws.
 
-        Parameters are those of `sample`, which draws records independently.
+        Parameters are those of `sample`. The records are in random order.
+
+        - Averaged over seeds, every count over any attributes is exactly the model's: each record
+          on its own is a draw from the model. Structural zeros never appear.
+        - Counts over a clique are off by a few records where its cells expect many. Where most
+          states of a separator have less than one record, single cells are as random as in
+          independent draws, but sums over such cells stay close.
+        - The records are not independent of each other: for that, see `sample`.
         """
         sampler, count, columns = self._make_sampler(n, given)
         key = draw_key(rng)
