@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from juncture.model.apportionment import apportion_records, choose_sums
 from juncture.model.calibration import Visit
-from juncture.model.stages import make_stage
+from juncture.model.stages import Integers, make_stage
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Vector
 from juncture.tables.records import Codes
@@ -21,7 +21,7 @@ from strategies import examples, seeds
 EXTREMES = (0.0, 0.0, 5e-324, 1e-300, 0.3, 1.0, 2.0, 7.0, 1e300, 1.7e308)
 
 
-def apportion_rows(table: Vector, members: Vector, key: int) -> Codes:
+def apportion_rows(table: Vector, members: Integers, key: int) -> Codes:
     """The counts that rows of two known attributes get in the cells of a third."""
     domain = Domain(dict(zip("abc", table.shape, strict=True)))
     stage = make_stage(domain, table, Visit(0, ("a", "b"), ("c",)))
@@ -58,7 +58,7 @@ def test_each_row_is_rounded_exactly(
         total = sum(exact)
         for count, weight in zip(counts[row], exact, strict=True):
             # A row without weight is one of equal weights.
-            share = members[row] * (weight / total if total else Fraction(1, shape[2]))
+            share = int(members[row]) * (weight / total if total else Fraction(1, shape[2]))
             slack = Fraction(1, 10**9)
             assert math.floor(share - slack) <= count <= math.ceil(share + slack)
             assert count == 0 or weight > 0 or not total

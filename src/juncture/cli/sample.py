@@ -34,7 +34,7 @@ def sample(
         bool,
         typer.Option(
             "--matched/--independent",
-            help="Counts that match the model's up to rounding, or independent draws.",
+            help="Counts close to the model's, or independent draws.",
         ),
     ] = True,
     force: Force = False,
@@ -42,8 +42,8 @@ def sample(
 ) -> None:
     """Write synthetic records. Costs no privacy: they are drawn from the release alone.
 
-    What is counted in the file is what the release answers, up to rounding. Independent draws
-    differ from it by chance, as a simulation needs it; they take constant memory, however many.
+    Counting in the file gives nearly what the release answers. Independent draws differ from it
+    by chance, as a simulation needs it; they take constant memory, however many.
     Where the release has a schema, columns hold values as the table itself would: numbers and
     dates are drawn inside their bins.
 

@@ -2,7 +2,7 @@
 
 `sample` draws every record independently, node by node given the separator. `synthesize` divides
 the records of every separator cell among the node's cells in proportion, rounded at random so that
-each cell gets its share on average. So here too each record on its own is a draw from the model, but
+each cell gets its share on average. Each record on its own is a draw from the model here too, but
 the records depend on each other: their counts over the cliques are closer to the model's.
 
 Both go down the tree in stages. A stage sees a node's table as a matrix: a row for each value of
