@@ -157,7 +157,7 @@ class Release:
         return self.model.sample(n, rng=rng).with_schema(self.schema)
 
     def synthesize(self, n: int | None = None, *, rng: Random = None) -> Records:
-        """Synthetic records whose counts are close to the model's; they decode like those of `sample`."""
+        """Synthetic records with counts close to the model's; decoded like those of `sample`."""
         return self.model.synthesize(n, rng=rng).with_schema(self.schema)
 
     def write_records(
