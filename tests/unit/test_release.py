@@ -233,6 +233,8 @@ HOSTILE = [
     setting("total", -5.0),
     setting("total", "many"),
     setting("total", 1e999),
+    setting("log_share", 5.0),
+    setting("log_share", None),
     setting("measurements", [{}]),
     setting("measurements", [{"clique": ["a"], "values": 10**9, "stddev": 0, "noise": "x"}]),
     setting("codebook", {"a": ["x"]}),

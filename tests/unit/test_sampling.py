@@ -1,4 +1,4 @@
-"""Synthetic records follow the model: in distribution when drawn, up to rounding when allotted."""
+"""Synthetic records follow the model: in distribution when drawn, rounded when synthesized."""
 
 from __future__ import annotations
 

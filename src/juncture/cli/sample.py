@@ -38,7 +38,7 @@ def sample(
         bool,
         typer.Option(
             "--matched/--independent",
-            help="Whether counts match the release up to rounding, or records are independent "
+            help="Whether counts are close to those of the release, or records are independent "
             "draws.",
         ),
     ] = True,
@@ -47,8 +47,8 @@ def sample(
 ) -> None:
     """Write synthetic records. This costs no privacy: they are drawn from the release alone.
 
-    By default, counts in the file are what the release answers, up to rounding. Independent draws
-    differ from that by chance, as a simulation needs; any number of them takes the same memory. If
+    By default, counts in the file are close to what the release answers. Independent draws differ
+    from that by chance, as a simulation needs; any number of them takes the same memory. If
     the release contains a schema, columns have the same kinds of values as the table: numbers and
     dates are drawn inside their bins.
 

@@ -27,6 +27,7 @@ from juncture.fit.solvers.sequential import Sequential
 from juncture.fit.solvers.smoothed import Smoothed
 from juncture.fit.summary import FitSummary, Status
 from juncture.fit.total import estimate_total
+from juncture.model.distribution import Distribution
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
@@ -260,14 +261,15 @@ class _Fit:
 
     def make_estimate(self, point: Candidate, status: Status) -> Estimate:
         """The point as a model, with the figures of the fit."""
-        model = Model(
+        total = self.problem.total
+        distribution = Distribution(
             self.problem.oracle.plan,
             point.potentials,
-            point.marginals,
+            point.marginals / total,
             point.log_partition,
-            self.problem.total,
-            oracle=self.oracle,
+            self.oracle,
         )
+        model = Model(distribution, total)
         summary = FitSummary(
             status=status,
             loss=point.loss,

@@ -44,15 +44,13 @@ class Calibration:
         self,
         plan: Plan,
         potentials: Vector,
-        marginals: Vector,
-        total: float,
+        probabilities: Vector,
         oracle: OracleFactory,
     ) -> None:
         self._source, self._oracle = (plan, potentials), oracle
-        self.plan, masses = _with_maximal_cliques(plan, potentials, marginals, total, oracle)
-        self._vector = masses / total
+        grown = _with_maximal_cliques(plan, potentials, probabilities, oracle)
+        self.plan, self._probabilities = grown
         self._layout = Layout(self.plan.domain, self.plan.cliques)
-        self._total = total
         self._marginals: dict[int, Vector] = {}
         self._conditionals: dict[int, Vector] = {}
 
@@ -62,8 +60,7 @@ class Calibration:
         names = self.plan.domain.canonical(name for name in attributes if name in self.home)
         if any(set(names).issubset(node.clique) for node in self.nodes):
             return self
-        grown = _grow(plan, potentials, [names], self._total, self._oracle)
-        return Calibration(*grown, self._total, self._oracle)
+        return Calibration(*_grow(plan, potentials, [names], self._oracle), self._oracle)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -93,7 +90,7 @@ class Calibration:
     def marginal(self, index: int) -> Vector:
         """The probabilities of a node's cells, an axis for each attribute of its clique."""
         if index not in self._marginals:
-            table = self._layout.view(self._vector, self.nodes[index].clique)
+            table = self._layout.view(self._probabilities, self.nodes[index].clique)
             self._marginals[index] = table
         return self._marginals[index]
 
@@ -176,23 +173,23 @@ def conditional(table: Vector, axes: Clique, given: Clique) -> Vector:
 
 
 def _with_maximal_cliques(
-    plan: Plan, potentials: Vector, marginals: Vector, total: float, factory: OracleFactory
+    plan: Plan, potentials: Vector, probabilities: Vector, factory: OracleFactory
 ) -> tuple[Plan, Vector]:
-    """A plan that measures every maximal clique, and the marginals of all of them.
+    """A plan that measures every maximal clique, and the probabilities of all of them.
 
     Measuring them adds no edge to the graph, so the new plan has the same maximal cliques.
     """
     unmeasured = {node.clique for node in plan.nodes}.difference(plan.cliques)
     if not unmeasured:
-        return plan, marginals
-    grown, _, known = _grow(plan, potentials, sorted(unmeasured), total, factory)
+        return plan, probabilities
+    grown, _, known = _grow(plan, potentials, sorted(unmeasured), factory)
     return grown, known
 
 
 def _grow(
-    plan: Plan, potentials: Vector, cliques: Iterable[Clique], total: float, factory: OracleFactory
+    plan: Plan, potentials: Vector, cliques: Iterable[Clique], factory: OracleFactory
 ) -> tuple[Plan, Vector, Vector]:
-    """The plan, potentials and marginals with more cliques measured.
+    """The plan, potentials and probabilities with more cliques measured.
 
     The tables of maximal cliques are stored in full, so the plan must fit into memory with any
     oracle: `Plan.build` checks that.
@@ -200,4 +197,4 @@ def _grow(
     grown = Plan.build(plan.domain, [*plan.cliques, *cliques])
     oracle, old = make_oracle(factory, grown), Layout(plan.domain, plan.cliques)
     start = oracle.layout.pack(old.factor(potentials, clique) for clique in plan.cliques)
-    return grown, start, oracle.marginals(start, total).marginals
+    return grown, start, oracle.marginals(start).marginals

@@ -1,11 +1,10 @@
-"""A fitted distribution: potentials on cliques, with their marginals."""
+"""A fitted distribution with the number of records that it stands for."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,22 +13,20 @@ from numpy.typing import ArrayLike
 from juncture._util.notebook import Line, max_lines, model_html
 from juncture._util.randomness import Random
 from juncture._util.text import count_noun
-from juncture.engine.oracle import OracleFactory, build_plan, make_oracle
+from juncture.engine.oracle import OracleFactory
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
 from juncture.model import information
-from juncture.model.calibration import Calibration
-from juncture.model.evidence import Evidence, apply_evidence, find_allowed_codes
-from juncture.model.pair_query import PairQuery
+from juncture.model.distribution import Distribution
+from juncture.model.evidence import Evidence, find_allowed_codes
 from juncture.model.sampling import Sampler, check_count, draw_key
-from juncture.model.tree_query import Table, TreeQuery
 from juncture.tables.codebook import Codebook
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.queries.blocks import Block, Identity, WeightedSum
-from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
+from juncture.tables.queries.products import Kron, Query
 from juncture.tables.records import Codes, Records
 
 if TYPE_CHECKING:
@@ -56,23 +53,19 @@ class Model:
     Records(10 records of age, sex; codes)
     """
 
-    plan: Plan
-    """The junction tree of the cliques that have potentials."""
-    potentials: Vector
-    """A record's log-probability is the sum of its potentials, less `log_partition`."""
-    marginals: Vector
-    """The expected counts on the same cliques, in the order of `layout`."""
-    log_partition: float
-    """The logarithm of the sum of exp(potentials) over all possible records."""
-    total: float
-    """The number of records."""
+    distribution: Distribution
+    """The distribution of one record."""
+    base_total: float = 1.0
+    """The number of records, before any condition."""
+    log_share: float = 0.0
+    """The logarithm of the share of these records that agrees with all conditions."""
     codebook: Codebook = field(default_factory=Codebook)
     """What the codes stand for; the codes themselves, where nothing else is known."""
-    oracle: OracleFactory = field(default=Propagation, repr=False)
-    """What computes marginals, for this model and for all that are made from it."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "codebook", self.codebook.bind(self.plan.domain))
+        if not 0.0 < self.base_total < math.inf:
+            raise InvalidInput(f"`total` must be positive and finite; got {self.base_total}.")
+        object.__setattr__(self, "codebook", self.codebook.bind(self.domain))
 
     @classmethod
     def of_potentials(
@@ -84,12 +77,47 @@ class Model:
         oracle: OracleFactory = Propagation,
     ) -> Model:
         """The model with given potentials, whose sums are log-probabilities up to a constant."""
-        factors = list(potentials)
-        plan = build_plan(oracle, domain, [tuple(factor.domain) for factor in factors])
-        engine = make_oracle(oracle, plan)
-        vector = engine.layout.pack(factors)
-        beliefs = engine.marginals(vector, total)
-        return cls(plan, vector, beliefs.marginals, beliefs.log_partition, total, oracle=oracle)
+        return cls(Distribution.of_potentials(domain, potentials, oracle), total)
+
+    @property
+    def total(self) -> float:
+        """The expected number of records; zero where it is too small for a number."""
+        return self.base_total * math.exp(self.log_share)
+
+    @property
+    def log_total(self) -> float:
+        """The logarithm of the number of records, however few they are."""
+        return math.log(self.base_total) + self.log_share
+
+    @property
+    def marginals(self) -> Vector:
+        """The expected counts on the cliques, in the order of `layout`."""
+        return self.total * self.probabilities
+
+    @property
+    def probabilities(self) -> Vector:
+        """The marginals of the distribution: each clique's table adds up to one."""
+        return self.distribution.probabilities
+
+    @property
+    def potentials(self) -> Vector:
+        """A record's log-probability is the sum of its potentials, less `log_partition`."""
+        return self.distribution.potentials
+
+    @property
+    def log_partition(self) -> float:
+        """The logarithm of the sum of exp(potentials) over all possible records."""
+        return self.distribution.log_partition
+
+    @property
+    def plan(self) -> Plan:
+        """The junction tree of the cliques that have potentials."""
+        return self.distribution.plan
+
+    @property
+    def oracle(self) -> OracleFactory:
+        """What computes marginals, for this model and for all that are made from it."""
+        return self.distribution.oracle
 
     @property
     def domain(self) -> Domain:
@@ -101,15 +129,15 @@ class Model:
         """The cliques that have potentials."""
         return self.plan.cliques
 
-    @cached_property
+    @property
     def layout(self) -> Layout:
         """Where the table of each clique lies in the vectors."""
-        return Layout(self.plan.domain, self.plan.cliques)
+        return self.distribution.layout
 
-    @cached_property
-    def calibration(self) -> Calibration:
-        """The model as a tree of probability tables, which is made when first needed."""
-        return Calibration(self.plan, self.potentials, self.marginals, self.total, self.oracle)
+    @property
+    def sampler(self) -> Sampler:
+        """What draws the model's records, made when first needed."""
+        return self.distribution.sampler
 
     def __repr__(self) -> str:
         attributes = count_noun(len(self.domain), "attribute")
@@ -126,9 +154,13 @@ class Model:
         """The same model with names for its codes."""
         return replace(self, codebook=codebook)
 
+    def with_total(self, total: float) -> Model:
+        """The same distribution for another number of records; for 1, counts are probabilities."""
+        return replace(self, base_total=float(total), log_share=0.0)
+
     def project(self, attributes: Iterable[str]) -> Factor:
         """The expected counts over any attributes, in the given order."""
-        return self._name(self._project(self.domain.project(attributes), None))
+        return self._count(self.distribution.project(self.domain.project(attributes)))
 
     def one_way(self, attribute: str) -> Vector:
         """The expected number of records with each value of one attribute."""
@@ -138,36 +170,13 @@ class Model:
 
     def project_many(self, cliques: Iterable[Iterable[str]]) -> Iterator[Factor]:
         """The marginals on many sets of attributes, one after another, sharing their work."""
-        pairs, messages = PairQuery(self.calibration), dict[tuple[int, frozenset[str]], Table]()
-        for subdomain in [self.domain.project(clique) for clique in cliques]:
-            pair = pairs.answer(*subdomain) if len(subdomain) == 2 else None
-            if pair is None:
-                yield self._name(self._project(subdomain, messages))
-            else:
-                yield self._name(Factor(subdomain, self.total * pair))
+        subdomains = [self.domain.project(clique) for clique in cliques]
+        return map(self._count, self.distribution.project_many(subdomains))
 
-    def _name(self, factor: Factor) -> Factor:
-        return factor if self.codebook.is_plain else factor.with_codebook(self.codebook)
-
-    def _project(
-        self, subdomain: Domain, messages: dict[tuple[int, frozenset[str]], Table] | None
-    ) -> Factor:
-        known = self._known_marginal(subdomain)
-        if known is not None:
-            return known
-        query = TreeQuery(self.calibration, dict.fromkeys(subdomain, Identity()), messages)
-        return Factor(subdomain, self.total * query.answer())
-
-    def _known_marginal(self, subdomain: Domain) -> Factor | None:
-        """The marginal on attributes that one clique has, else None: there is no tree to walk."""
-        if not subdomain:
-            return Factor(subdomain, self.total)
-        names = set(subdomain)
-        holding = [clique for clique in self.cliques if names.issubset(clique)]
-        if not holding:
-            return None
-        smallest = min(holding, key=self.domain.size_of)
-        return self.layout.factor(self.marginals, smallest).project(subdomain)
+    def _count(self, shares: Factor) -> Factor:
+        """A table of probabilities as numbers of records, with the codebook's names."""
+        counts = shares * self.total
+        return counts if self.codebook.is_plain else counts.with_codebook(self.codebook)
 
     def answer(self, query: Query) -> Vector:
         """The answers to a factored query, over any attributes.
@@ -176,27 +185,7 @@ class Model:
         attributes, only for those with several answers); for a `Stack`, all answers one after
         another. The marginal on the query's attributes is not formed where the answers are fewer.
         """
-        match query:
-            case Kron():
-                return self._answer_product(query)
-            case Scaled():
-                return query.weight * self.answer(query.query)
-            case Stack():
-                return np.concatenate([self.answer(each).reshape(-1) for each in query.queries])
-            case _:
-                raise InvalidInput(
-                    f"`query` must say which attributes it is about; got {query!r} alone. "
-                    "Wrap it as Kron({'attribute': block})."
-                )
-
-    def _answer_product(self, query: Kron) -> Vector:
-        subdomain = self.domain.project(query.blocks)
-        blocks = {name: query.blocks[name] for name in subdomain}
-        shape = [block.n_rows(subdomain[name]) for name, block in blocks.items()]
-        known = self._known_marginal(subdomain) if math.prod(shape) <= subdomain.size else None
-        if known is not None:
-            return bind(query, subdomain).apply(known.values).reshape(shape)
-        return self.total * TreeQuery(self.calibration, blocks).answer()
+        return self.total * self.distribution.answer(query)
 
     def conditional_mean(
         self, attribute: str, given: Iterable[str], values: Sequence[float] | None = None
@@ -216,8 +205,11 @@ class Model:
             )
         numbers = self.codebook.numbers(attribute) if values is None else values
         blocks: dict[str, Block] = dict.fromkeys(groups, Identity())
-        sums = self.answer(Kron({**blocks, attribute: WeightedSum(tuple(numbers))}))[..., 0]
-        mass = self.project(groups).values
+        query = Kron({**blocks, attribute: WeightedSum(tuple(numbers))})
+        sums, mass = (
+            self.distribution.answer(query)[..., 0],
+            self.distribution.project(groups).values,
+        )
         empty = np.full(groups.shape, math.nan)
         return np.asarray(np.divide(sums, mass, out=empty, where=mass > 0))
 
@@ -225,37 +217,30 @@ class Model:
         """The model of the records that agree with the evidence.
 
         The evidence gives one value, or several, for some attributes: codes, or the codebook's
-        names for them. The total becomes the expected number of such records.
+        names for them. The total becomes the expected number of such records. However small that
+        is, also where it is too small for a number and becomes zero, their distribution is exact,
+        and `log_total` is the logarithm of their number.
         """
-        codes = find_allowed_codes(self.codebook, evidence)
-        new = [(name,) for name in codes if name in self.plan.free_attributes]
-        grown = [*self.cliques, *new]
-        plan = build_plan(self.oracle, self.domain, grown) if new else self.plan
-        potentials = apply_evidence(plan, self.potentials, codes)
-        beliefs = make_oracle(self.oracle, plan).marginals(potentials, self.total)
-        share = math.exp(beliefs.log_partition - self.log_partition)
-        return replace(
-            self, plan=plan, potentials=potentials, marginals=beliefs.marginals * share,
-            log_partition=beliefs.log_partition, total=self.total * share,
-        )  # fmt: skip
+        given = self.distribution.condition(find_allowed_codes(self.codebook, evidence))
+        log_share = self.log_share + given.log_partition - self.log_partition
+        return replace(self, distribution=given, log_share=log_share)
 
     @property
     def entropy(self) -> float:
         """The entropy of the distribution of one record, in nats."""
-        occupied = self.marginals > 0
-        energy = float(self.potentials[occupied] @ self.marginals[occupied]) / self.total
-        return self.log_partition - energy
+        return self.distribution.entropy
 
     def entropy_of(self, attributes: Iterable[str]) -> float:
         """The entropy of the marginal on some attributes, in nats."""
-        return information.entropy(self.project(attributes).values)
+        return information.entropy(
+            self.distribution.project(self.domain.project(attributes)).values
+        )
 
     def mutual_information(self, left: Iterable[str], right: Iterable[str]) -> float:
         """The mutual information between two sets of attributes, in nats."""
         names, others = self.domain.project(left), self.domain.project(right)
-        return information.mutual_information(
-            self.project((*names, *(n for n in others if n not in names))), names, others
-        )
+        both = self.domain.project((*names, *(n for n in others if n not in names)))
+        return information.mutual_information(self.distribution.project(both), names, others)
 
     def log_probability(self, records: Mapping[str, ArrayLike]) -> Vector:
         """The logarithm of the probability of each record, given as a column for each attribute."""
@@ -288,9 +273,16 @@ class Model:
         rng: Random = None,
         given: Mapping[str, ArrayLike] | None = None,
     ) -> Records:
-        """Synthetic records whose counts match the model's up to rounding, in random order.
+        """Synthetic records whose counts are closer to the model's than those of independent draws.
 
-        Parameters are those of `sample`, which draws records independently.
+        Parameters are those of `sample`. The records are in random order.
+
+        - Averaged over seeds, every count over any attributes is exactly the model's: each record
+          on its own is a draw from the model. Structural zeros never appear.
+        - Counts over a clique are off by a few records where its cells expect many. Where most
+          states of a separator have less than one record, single cells are as random as in
+          independent draws, but sums over such cells stay close.
+        - The records are not independent of each other: for that, see `sample`.
         """
         sampler, count, columns = self._make_sampler(n, given)
         key = draw_key(rng)
@@ -307,14 +299,9 @@ class Model:
             raise InvalidInput(
                 f"`n` must be the length of the given columns, {count}; got {n}. Leave it out."
             )
-        tree = self.calibration.with_clique(codes)
+        tree = self.distribution.calibration.with_clique(codes)
         columns = {name: column.astype(np.int32) for name, column in codes.items()}
         return Sampler(tree, tuple(codes)), count, columns
-
-    @cached_property
-    def sampler(self) -> Sampler:
-        """What draws the model's records; it is made when first needed."""
-        return Sampler(self.calibration)
 
     def _records(self, codes: Codes, key: int) -> Records:
         columns = dict(zip(self.domain, codes, strict=True))
@@ -328,7 +315,7 @@ class Model:
         """
         from juncture.model.sql import select  # noqa: PLC0415  (the parser is slow to import)
 
-        source = select.Source(self.codebook, self.total, self.answer)
+        source = select.Source(self.codebook, self.total, self.distribution.answer)
         return select.run(query, source, max_groups)
 
     def sql_counts(self, query: str, *, max_groups: int | None = None) -> Vector:
@@ -339,9 +326,9 @@ class Model:
         """
         from juncture.model.sql import select  # noqa: PLC0415
 
-        source = select.Source(self.codebook, self.total, self.answer)
+        source = select.Source(self.codebook, self.total, self.distribution.answer)
         return select.count_groups(query, source, max_groups)
 
     def most_probable(self) -> dict[str, int]:
         """The record with the largest probability; ties go to low codes."""
-        return make_oracle(self.oracle, self.plan).maximum(self.potentials).record
+        return self.distribution.most_probable()

@@ -1,8 +1,9 @@
 """Synthetic records, drawn down the tree.
 
 `sample` draws every record independently, node by node given the separator. `synthesize` divides
-the records of every separator cell among the node's cells as nearly in proportion as integers
-allow, so that counts over the cliques match the model's up to rounding instead of up to chance.
+the records of every separator cell among the node's cells in proportion, rounded at random so that
+each cell gets its share on average. Each record on its own is a draw from the model here too, but
+the records depend on each other: their counts over the cliques are closer to the model's.
 
 Both go down the tree in stages. A stage sees a node's table as a matrix: a row for each value of
 what is known already, a cell for each value of what is added. `sample` has a stage for each node,
@@ -18,14 +19,11 @@ The counts of a, and then those of ab, are fixed nearly exactly before the cells
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from juncture._util.memory import free_memory_bytes
 from juncture._util.randomness import Random
@@ -33,33 +31,16 @@ from juncture._util.threads import run_parallel, split_range
 from juncture.engine.compiled.loader import pointer, routine
 from juncture.engine.plan_text import format_bytes
 from juncture.errors import ImpossibleModel, InvalidInput, ModelTooLarge
+from juncture.model.apportionment import KeptSums, apportion_records, choose_sums
 from juncture.model.calibration import Calibration, Visit
-from juncture.tables.domain import Domain
+from juncture.model.stages import DrawStage, make_stage
 from juncture.tables.layout import Vector
 from juncture.tables.records import Codes
-
-Integers = NDArray[np.int64]
 
 # Below this many draws, waking a second thread costs more than it saves.
 _WORTH_THREADS = 50_000
 # Up to this many bytes, the system need not be asked for its free memory.
 _SURELY_FREE = 1 << 24
-
-
-class DrawStage(NamedTuple):
-    """A node on the way down: rows for what is known, cells for what it adds."""
-
-    weights: Vector
-    known: Integers
-    """The columns of the known attributes."""
-    strides: Integers
-    """For each known attribute, how many rows one more code moves by."""
-    sizes: Integers
-    """For each known attribute, its number of codes."""
-    added: Integers
-    """The columns of the added attributes."""
-    decoded: Codes
-    """For each added attribute, its code in every cell."""
 
 
 class Sampler:
@@ -72,6 +53,7 @@ class Sampler:
     def __init__(self, tree: Calibration, given: Sequence[str] = ()) -> None:
         self.domain = tree.plan.domain
         self._given = tuple(given)
+        self._cliques = tree.plan.cliques
         root = _find_root(tree, set(given))
         self._root = None if root is None else (tree.nodes[root].clique, tree.marginal(root))
         self._visits = [*_tree_visits(tree, set(given), root), *_free_visits(tree, set(given))]
@@ -90,22 +72,21 @@ class Sampler:
         return codes
 
     def synthesize(self, n: int, key: int, columns: Mapping[str, Codes] | None = None) -> Codes:
-        """Records whose counts follow the model's tables up to rounding."""
+        """Records of which each is a draw from the model, and whose counts are closer to it."""
         codes = self._allocate(n, columns or {})
         self._check_given(codes)
         random = np.random.default_rng(key)
-        for index, stage in enumerate(self._attribute_stages):
-            # Each stage has its own range of the random numbers.
-            _distribute(codes, stage, random, key, index * n)
+        for stage, sums in self._attribute_stages:
+            apportion_records(codes, stage, sums, draw_key(random))
         return codes
 
     @cached_property
     def _node_stages(self) -> list[DrawStage]:
         """A stage for each node: one draw gives all that it adds."""
-        return [_make_stage(self.domain, table, visit) for table, visit in self._visits]
+        return [make_stage(self.domain, table, visit) for table, visit in self._visits]
 
     @cached_property
-    def _attribute_stages(self) -> list[DrawStage]:
+    def _attribute_stages(self) -> list[tuple[DrawStage, KeptSums]]:
         """A stage for each attribute, given all others of its node that come before."""
         stages = []
         for table, visit in self._visits:
@@ -114,7 +95,8 @@ class Sampler:
                 known = (*visit.known, *visit.added[:index])
                 later = tuple(axes.index(other) for other in visit.added[index + 1 :])
                 single = Visit(visit.node, known, (name,))
-                stages.append(_make_stage(self.domain, table.sum(axis=later), single))
+                stage = make_stage(self.domain, table.sum(axis=later), single)
+                stages.append((stage, choose_sums(self.domain, self._cliques, known, name)))
         return stages
 
     def _check_given(self, codes: Codes) -> None:
@@ -196,28 +178,6 @@ def _free_visits(tree: Calibration, given: set[str]) -> Iterable[tuple[Vector, V
             yield np.ones(tree.plan.domain[name]), Visit(0, (), (name,))
 
 
-def _make_stage(domain: Domain, table: Vector, visit: Visit) -> DrawStage:
-    """A node's table as rows and cells."""
-    names = sorted((*visit.known, *visit.added), key=domain.positions.__getitem__)
-    moved = table.transpose([names.index(name) for name in (*visit.known, *visit.added)])
-    known = [domain[name] for name in visit.known]
-    added = [domain[name] for name in visit.added]
-    cells = np.arange(math.prod(added))
-    codes = np.array(np.unravel_index(cells, added), dtype=np.int32).reshape(len(added), -1)
-    return DrawStage(
-        weights=np.ascontiguousarray(moved).reshape(math.prod(known), -1),
-        known=_positions(domain, visit.known),
-        strides=np.array([math.prod(known[i + 1 :]) for i in range(len(known))], dtype=np.int64),
-        sizes=np.array(known, dtype=np.int64),
-        added=_positions(domain, visit.added),
-        decoded=codes,
-    )
-
-
-def _positions(domain: Domain, names: Iterable[str]) -> Integers:
-    return np.array([domain.positions[name] for name in names], dtype=np.int64)
-
-
 def _make_aliases(weights: Vector) -> tuple[Vector, Codes]:
     share, alias = np.empty_like(weights), np.empty(weights.shape, dtype=np.int32)
     waiting = np.empty(weights.shape[1], dtype=np.int64)
@@ -244,36 +204,3 @@ def _draw(
         )  # fmt: skip
 
     run_parallel(run, split_range(codes.shape[1], _WORTH_THREADS))
-
-
-def _count_members(codes: Codes, stage: DrawStage) -> Integers:
-    """How many records each row of a stage has."""
-    members = np.empty(len(stage.weights), np.int64)
-    routine("count_rows")(
-        pointer(codes), *codes.shape, pointer(stage.known), pointer(stage.strides),
-        len(stage.known), pointer(members), len(members),
-    )  # fmt: skip
-    return members
-
-
-def _distribute(
-    codes: Codes, stage: DrawStage, random: np.random.Generator, key: int, counter: int
-) -> None:
-    """Divide the records of every row among its cells, and hand the cells out at random."""
-    n_rows, n_cells = stage.weights.shape
-    members, counts = _count_members(codes, stage), np.empty((n_rows, n_cells), np.int32)
-    sizes = stage.sizes
-    carried = np.zeros(max(1, int(sizes.sum())) * n_cells)
-    chances, at = np.empty(n_cells), np.empty(n_rows, np.int64)
-    starts = np.asarray(random.random(n_rows))
-    routine("apportion")(
-        pointer(stage.weights), pointer(members), pointer(stage.strides), pointer(sizes),
-        len(sizes), pointer(counts), n_rows, n_cells, pointer(carried), len(carried),
-        pointer(chances), pointer(starts),
-    )  # fmt: skip
-    slots = np.empty(codes.shape[1], np.int32)
-    routine("hand_out")(
-        pointer(codes), *codes.shape, pointer(stage.known), pointer(stage.strides),
-        len(stage.known), pointer(stage.added), len(stage.added), pointer(stage.decoded),
-        pointer(counts), pointer(at), n_rows, n_cells, pointer(slots), key, counter,
-    )  # fmt: skip

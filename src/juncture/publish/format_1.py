@@ -2,12 +2,13 @@
 
 Format 1 kept everything about privacy and fit in one mapping, `statistics`, beside the bare events
 of the ledger: the budget as a text of names and numbers, the neighbours by their name, the workload
-as cliques with commas between the names. What is not stated there stays unknown.
+as cliques with commas between the names. What is not stated there stays unknown. Its
+marginals are numbers of records; those of format 2 are probabilities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from juncture.errors import InvalidInput
@@ -16,9 +17,19 @@ from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.guarantee import Unit
 from juncture.publish.archive import Document
+from juncture.tables.layout import Vector
 
 _FIT = ("status", "loss", "lower_bound", "oracle_calls", "seconds")
 _CONTEXT = ("budget", "spent", "neighbours", "mechanism", "workload")
+
+
+def upgrade_arrays(document: Document, arrays: Sequence[Vector]) -> list[Vector]:
+    """The arrays of a format-1 file as those of format 2: marginals as probabilities."""
+    potentials, marginals, *others = arrays
+    total = float(document["total"])
+    if not total > 0.0:
+        raise ValueError(total)
+    return [potentials, marginals / total, *others]
 
 
 def upgrade(document: Document) -> Document:
@@ -37,6 +48,7 @@ def upgrade(document: Document) -> Document:
     return {
         **kept,
         "version": 2,
+        "log_share": 0.0,
         "guarantee": guarantee,
         "fit": _read_fit(statistics),
         "mechanism": statistics.get("mechanism"),

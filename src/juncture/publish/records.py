@@ -37,7 +37,7 @@ class Method(StrEnum):
     """How synthetic records are made from a model."""
 
     SYNTHESIZE = "synthesize"
-    """Counts match the model's up to rounding; all codes are in memory at once."""
+    """Counts are close to the model's; all codes are in memory at once."""
     SAMPLE = "sample"
     """Records are independent draws, in constant memory; counts differ by chance."""
 
@@ -73,8 +73,8 @@ def write_records(
     - `path`: the file; it appears once it is complete, and not at all if something goes wrong.
     - `n`: how many; by default the model's total, rounded.
     - `rng`: a seed or a generator; the same seed gives the same records.
-    - `method`: "synthesize" for records whose counts match the model's up to rounding: what is
-      counted in the file is what the model answers. "sample" for independent draws, as a
+    - `method`: "synthesize" for records whose counts are close to the model's: see
+      `Model.synthesize`. "sample" for independent draws, as a
       simulation needs them; any number of these takes the same memory.
     - `watch`: called with what is done, the records written so far, and all.
 

@@ -21,7 +21,7 @@ from juncture.model.model import Model
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish import archive
 from juncture.publish.archive import Document
-from juncture.publish.format_1 import upgrade
+from juncture.publish.format_1 import upgrade, upgrade_arrays
 from juncture.publish.release_io import (
     check_marginals,
     read_measurement,
@@ -112,7 +112,7 @@ class Release:
 
     def save(self, path: str | Path) -> Path:
         """Write the release to a file, usually named `.jct`, and return its path."""
-        arrays: list[Vector] = [self.model.potentials, self.model.marginals]
+        arrays: list[Vector] = [self.model.potentials, self.model.probabilities]
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -120,7 +120,9 @@ class Release:
             "schema": None if self.schema is None else schema_toml(self.schema),
             "codebook": write_codebook(self.model.codebook),
             "cliques": [list(clique) for clique in self.model.cliques],
-            "total": float(self.model.total),
+            # Two numbers, since the number of records, total * exp(log_share), may be too small.
+            "total": float(self.model.base_total),
+            "log_share": float(self.model.log_share),
             "log_partition": self.model.log_partition,
             "measurements": [write_measurement(m, arrays) for m in self.measurements],
             "guarantee": None if self.guarantee is None else self.guarantee.to_json(),
@@ -155,7 +157,7 @@ class Release:
         return self.model.sample(n, rng=rng).with_schema(self.schema)
 
     def synthesize(self, n: int | None = None, *, rng: Random = None) -> Records:
-        """Synthetic records whose counts match the model's; they decode like those of `sample`."""
+        """Synthetic records with counts close to the model's; decoded like those of `sample`."""
         return self.model.synthesize(n, rng=rng).with_schema(self.schema)
 
     def write_records(
@@ -171,7 +173,7 @@ class Release:
 
         - `n`: how many; by default the model's total, rounded.
         - `rng`: a seed or a generator; the same seed gives the same records.
-        - `method`: "synthesize" for records whose counts match the model's up to rounding;
+        - `method`: "synthesize" for records whose counts are close to the model's;
           "sample" for independent draws, any number of which takes the same memory.
         - `watch`: called with what is done, the records written so far, and all.
         """
@@ -223,7 +225,7 @@ def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactor
     if document.get("format") != FORMAT:
         raise UnreadableFile("it is a file of another kind. Give a file that Release.save wrote.")
     if document.get("version") == 1:
-        document = upgrade(document)
+        document, arrays = upgrade(document), upgrade_arrays(document, arrays)
     if document.get("version") != VERSION:
         raise UnreadableFile(
             f"it has version {document.get('version')!r} of the format, and this Juncture reads up "

@@ -14,6 +14,7 @@ import numpy as np
 
 from juncture.engine.oracle import Oracle, OracleFactory, build_plan
 from juncture.errors import ImpossibleModel
+from juncture.model.distribution import Distribution
 from juncture.model.model import Model
 from juncture.publish import query_io
 from juncture.publish.archive import Document
@@ -22,7 +23,7 @@ from juncture.tables.domain import Domain
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.measurement import Measurement
 
-# How far stored marginals may be from those of the stored potentials, as a share of the total.
+# How far stored marginals may be from those of the stored potentials; all are probabilities.
 _TOLERANCE = 1e-6
 
 
@@ -31,24 +32,25 @@ def read_model(
 ) -> Model:
     """The model as it is stored; `check_marginals` checks that its arrays agree."""
     layout = Layout(domain, [tuple(clique) for clique in document["cliques"]])
-    potentials, marginals = layout.as_vector(arrays[0]), layout.as_vector(arrays[1])
-    total, log_partition = float(document["total"]), float(document["log_partition"])
-    if not (math.isfinite(total) and total > 0 and math.isfinite(log_partition)):
-        raise ValueError(total, log_partition)
+    potentials, probabilities = layout.as_vector(arrays[0]), layout.as_vector(arrays[1])
+    log_share, log_partition = float(document["log_share"]), float(document["log_partition"])
+    if not (-math.inf < log_share <= _TOLERANCE and math.isfinite(log_partition)):
+        raise ValueError(log_share, log_partition)
     plan = build_plan(oracle, domain, layout.cliques)
     codebook = document["codebook"]
     book = Codebook() if codebook is None else _read_codebook(codebook)
-    return Model(plan, potentials, marginals, log_partition, total, book, oracle)
+    distribution = Distribution(plan, potentials, probabilities, log_partition, oracle)
+    return Model(distribution, float(document["total"]), log_share, book)
 
 
 def check_marginals(model: Model, engine: Oracle) -> None:
     """Refuse marginals that are not those of the potentials, as far as the oracle can tell."""
-    beliefs = engine.marginals(model.potentials, model.total)
+    beliefs = engine.marginals(model.potentials)
     tolerance = _TOLERANCE + beliefs.error
-    wrong = np.abs(beliefs.marginals - model.marginals).max(initial=0.0)
+    wrong = np.abs(beliefs.marginals - model.probabilities).max(initial=0.0)
     off = abs(beliefs.log_partition - model.log_partition)
     same = off <= tolerance * max(1.0, abs(model.log_partition))
-    if not (wrong <= tolerance * model.total and same and model.marginals.min(initial=0.0) >= 0.0):
+    if not (wrong <= tolerance and same and model.probabilities.min(initial=0.0) >= 0.0):
         raise ImpossibleModel("`marginals` must be those of the potentials; got others.")
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba import carray, cfunc, types
 
+from juncture.engine.compiled.apportioning import apportion as _apportion
+from juncture.engine.compiled.apportioning import hand_out as _hand_out
 from juncture.engine.compiled.counting import count_cells as _count_cells
 from juncture.engine.compiled.drawing import weigh_round as _weigh_round
 from juncture.engine.compiled.flat import descend as _descend
@@ -22,12 +24,10 @@ from juncture.engine.compiled.flat import mix as _mix
 from juncture.engine.compiled.flat import quadratic as _quadratic
 from juncture.engine.compiled.flat import quadratic_value as _quadratic_value
 from juncture.engine.compiled.messages import run as _run
-from juncture.engine.compiled.opcodes import N_COLUMNS
+from juncture.engine.compiled.opcodes import N_COLUMNS, SHARE_BITS
 from juncture.engine.compiled.peaks import maximise as _maximise
-from juncture.engine.compiled.sampling import apportion as _apportion
 from juncture.engine.compiled.sampling import count_rows as _count_rows
 from juncture.engine.compiled.sampling import draw as _draw
-from juncture.engine.compiled.sampling import hand_out as _hand_out
 from juncture.engine.compiled.sampling import make_aliases as _make_aliases
 from juncture.errors import JunctureError
 
@@ -142,16 +142,16 @@ def count_rows(codes, n_columns, n, known, strides, n_known, members, n_rows):
     )  # fmt: skip
 
 
-@entry("vDQQQqIqqDqDD")
+@entry("vDQqqQQqQQqIqQQQQIqu")
 def apportion(
-    weights, members, strides, sizes, n_known, counts, n_rows, n_cells, carried, n_carried,
-    chances, starts,
+    weights, members, n_rows, n_cells, strides, sizes, n_known, sum_strides, sum_starts, n_sums,
+    carried, n_groups, units, groups, order, at, slots, n, key,
 ):  # fmt: skip
-    shape = (n_rows, n_cells)
     _apportion(
-        carray(weights, shape), carray(members, n_rows), carray(strides, n_known),
-        carray(sizes, n_known), carray(counts, shape), carray(carried, n_carried),
-        carray(chances, n_cells), carray(starts, n_rows),
+        carray(weights, (n_rows, n_cells)), carray(members, n_rows), carray(strides, n_known),
+        carray(sizes, n_known), carray(sum_strides, (n_sums, n_known)), carray(sum_starts, n_sums),
+        carray(carried, n_groups * n_cells * SHARE_BITS), carray(units, n_cells),
+        carray(groups, n_sums), carray(order, n_rows), carray(at, n_rows), carray(slots, n), key,
     )  # fmt: skip
 
 
@@ -181,15 +181,15 @@ def count_wide(
     )
 
 
-@entry("vIqqQQqQqIIQqqIuq")
+@entry("vIqqQQqQqIqQQqIu")
 def hand_out(
-    codes, n_columns, n, known, strides, n_known, added, n_added, decoded, counts, at, n_rows,
-    n_cells, slots, key, counter,
+    codes, n_columns, n, known, strides, n_known, added, n_added, decoded, n_cells, members, at,
+    n_rows, slots, key,
 ):  # fmt: skip
     _hand_out(
         carray(codes, (n_columns, n)), carray(known, n_known), carray(strides, n_known),
-        carray(added, n_added), carray(decoded, (n_added, n_cells)),
-        carray(counts, (n_rows, n_cells)), carray(at, n_rows), carray(slots, n), key, counter,
+        carray(added, n_added), carray(decoded, (n_added, n_cells)), carray(members, n_rows),
+        carray(at, n_rows), carray(slots, n), key,
     )  # fmt: skip
 
 

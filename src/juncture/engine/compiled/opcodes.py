@@ -14,3 +14,6 @@ DONE, NEEDS_LOGARITHMS, IMPOSSIBLE = range(3)
 
 # One operation nests at most this many loops.
 MAX_LOOPS = 64
+
+# The bits of a share of records that are rounded one by one: see `apportioning`.
+SHARE_BITS = 8

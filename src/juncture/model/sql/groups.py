@@ -30,7 +30,7 @@ class Tables(Protocol):
         """The groups of an attribute."""
 
     def tables_of(self, node: Expr) -> tuple[Vector, Vector | None]:
-        """The counts behind an aggregate, and the sums where it is not a count itself."""
+        """The shares of records behind an aggregate; the sums where it is not a count itself."""
 
     def resolve_alias(self, name: str) -> Expr:
         """The expression that an alias stands for."""
@@ -51,11 +51,11 @@ class Groups:
                 self._keys[node.sql()] = [values[index] for index in axis.tolist()]
 
     @classmethod
-    def with_records(cls, tables: Tables, counts: Vector) -> Groups:
+    def with_records(cls, tables: Tables, shares: Vector) -> Groups:
         """The groups that have records; without GROUP BY, the one group of all records."""
         if not tables.grouped:
             return cls(tables, np.zeros(1, dtype=np.intp))
-        return cls(tables, np.flatnonzero(counts > _MIN_SHARE * tables.total))
+        return cls(tables, np.flatnonzero(shares > _MIN_SHARE))
 
     def where(self, condition: Expr) -> Groups:
         """The groups for which a condition holds."""
@@ -103,14 +103,15 @@ class Groups:
         )
 
     def _aggregate(self, node: Expr, indices: NDArray[np.intp]) -> list[float | None]:
-        all_counts, all_sums = self._tables.tables_of(node)
-        counts = all_counts.reshape(-1)[indices]
+        all_shares, all_sums = self._tables.tables_of(node)
+        shares, total = all_shares.reshape(-1)[indices], self._tables.total
         if all_sums is None:
-            return list(counts.tolist())
-        known = counts > _MIN_SHARE * self._tables.total
+            return list((total * shares).tolist())
+        known = shares > _MIN_SHARE
         values = all_sums.reshape(-1)[indices]
-        if isinstance(strip_filter(node), exp.Avg):
-            values = values / np.where(known, counts, 1.0)
+        # A mean is a ratio of shares: it does not depend on how many records there are.
+        is_mean = isinstance(strip_filter(node), exp.Avg)
+        values = values / np.where(known, shares, 1.0) if is_mean else total * values
         pairs = zip(values.tolist(), known.tolist(), strict=True)
         return [value if there else None for value, there in pairs]
 

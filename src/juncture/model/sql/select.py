@@ -62,7 +62,7 @@ class Source(NamedTuple):
     total: float
     """The number of records."""
     ask: Ask
-    """What answers factored queries."""
+    """What answers factored queries, for one record: counts are its answers times the total."""
 
 
 def run(sql: str, source: Source, max_groups: int | None = None) -> SqlAnswer:
@@ -79,7 +79,7 @@ def count_groups(sql: str, source: Source, max_groups: int | None = None) -> Vec
     """
     with _limit_depth():
         select = _Select(parse(sql), source, max_groups)
-        return select.table(Aggregate((), select.conditions, is_count=True))
+        return source.total * select.table(Aggregate((), select.conditions, is_count=True))
 
 
 @contextmanager

@@ -1,0 +1,155 @@
+"""The distribution of one record, and what can be asked of it without any number of records.
+
+Nothing in this module knows how many records there are. That is the point of it: evidence may be
+less probable than the smallest floating-point number, so that the number of records that agree with
+it is zero, but their distribution is as good as any. Probabilities, means, entropies and drawn
+records come from here; a `Model` multiplies by its total.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from juncture.engine.oracle import OracleFactory, build_plan, make_oracle
+from juncture.engine.plan import Plan
+from juncture.engine.propagation import Propagation
+from juncture.errors import InvalidInput
+from juncture.model.calibration import Calibration
+from juncture.model.evidence import apply_evidence
+from juncture.model.pair_query import PairQuery
+from juncture.model.sampling import Sampler
+from juncture.model.tree_query import Table, TreeQuery
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
+from juncture.tables.layout import Layout, Vector
+from juncture.tables.queries.blocks import Identity
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
+
+Messages = dict[tuple[int, frozenset[str]], Table]
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Potentials on cliques, with the probabilities that follow from them."""
+
+    plan: Plan
+    """The junction tree of the cliques that have potentials."""
+    potentials: Vector
+    """A record's log-probability is the sum of its potentials, less `log_partition`."""
+    probabilities: Vector
+    """The marginals on the same cliques, in the order of `layout`: each adds up to one."""
+    log_partition: float
+    """The logarithm of the sum of exp(potentials) over all possible records."""
+    oracle: OracleFactory = field(default=Propagation, repr=False)
+    """What computes marginals, here and for all distributions that are made from this one."""
+
+    @classmethod
+    def of_potentials(
+        cls, domain: Domain, potentials: Iterable[Factor], oracle: OracleFactory
+    ) -> Distribution:
+        """The distribution with given potentials."""
+        factors = list(potentials)
+        plan = build_plan(oracle, domain, [tuple(factor.domain) for factor in factors])
+        return cls._of_vector(plan, Layout(domain, plan.cliques).pack(factors), oracle)
+
+    @classmethod
+    def _of_vector(cls, plan: Plan, potentials: Vector, oracle: OracleFactory) -> Distribution:
+        beliefs = make_oracle(oracle, plan).marginals(potentials)
+        return cls(plan, potentials, beliefs.marginals, beliefs.log_partition, oracle)
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes with their sizes."""
+        return self.plan.domain
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the table of each clique lies in the vectors."""
+        return Layout(self.plan.domain, self.plan.cliques)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The distribution as a tree of probability tables, which is made when first needed."""
+        return Calibration(self.plan, self.potentials, self.probabilities, self.oracle)
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """What draws records, made when first needed."""
+        return Sampler(self.calibration)
+
+    def project(self, subdomain: Domain, messages: Messages | None = None) -> Factor:
+        """The probabilities of the cells of any attributes."""
+        known = self._known_marginal(subdomain)
+        if known is not None:
+            return known
+        query = TreeQuery(self.calibration, dict.fromkeys(subdomain, Identity()), messages)
+        return Factor(subdomain, query.answer())
+
+    def project_many(self, subdomains: Iterable[Domain]) -> Iterator[Factor]:
+        """The same for many sets of attributes, one after another, sharing their work."""
+        pairs, messages = PairQuery(self.calibration), Messages()
+        for subdomain in subdomains:
+            pair = pairs.answer(*subdomain) if len(subdomain) == 2 else None
+            yield self.project(subdomain, messages) if pair is None else Factor(subdomain, pair)
+
+    def _known_marginal(self, subdomain: Domain) -> Factor | None:
+        """The marginal on attributes that one clique has, else None: there is no tree to walk."""
+        if not subdomain:
+            return Factor(subdomain, 1.0)
+        names = set(subdomain)
+        holding = [clique for clique in self.plan.cliques if names.issubset(clique)]
+        if not holding:
+            return None
+        smallest = min(holding, key=self.domain.size_of)
+        return self.layout.factor(self.probabilities, smallest).project(subdomain)
+
+    def answer(self, query: Query) -> Vector:
+        """The answers to a factored query for one record: see `Model.answer`."""
+        match query:
+            case Kron():
+                return self._answer_product(query)
+            case Scaled():
+                return query.weight * self.answer(query.query)
+            case Stack():
+                return np.concatenate([self.answer(each).reshape(-1) for each in query.queries])
+            case _:
+                raise InvalidInput(
+                    f"`query` must say which attributes it is about; got {query!r} alone. "
+                    "Wrap it as Kron({'attribute': block})."
+                )
+
+    def _answer_product(self, query: Kron) -> Vector:
+        subdomain = self.domain.project(query.blocks)
+        blocks = {name: query.blocks[name] for name in subdomain}
+        shape = [block.n_rows(subdomain[name]) for name, block in blocks.items()]
+        known = self._known_marginal(subdomain) if math.prod(shape) <= subdomain.size else None
+        if known is not None:
+            return bind(query, subdomain).apply(known.values).reshape(shape)
+        return TreeQuery(self.calibration, blocks).answer()
+
+    def condition(self, codes: Mapping[str, Iterable[int]]) -> Distribution:
+        """The distribution given that attributes have one of these codes.
+
+        Potentials are only ever excluded, so the difference of the two `log_partition` is the
+        logarithm of the probability of the codes.
+        """
+        new = [(name,) for name in codes if name in self.plan.free_attributes]
+        grown = [*self.plan.cliques, *new]
+        plan = build_plan(self.oracle, self.domain, grown) if new else self.plan
+        return self._of_vector(plan, apply_evidence(plan, self.potentials, codes), self.oracle)
+
+    @property
+    def entropy(self) -> float:
+        """The entropy, in nats."""
+        occupied = self.probabilities > 0
+        energy = float(self.potentials[occupied] @ self.probabilities[occupied])
+        return self.log_partition - energy
+
+    def most_probable(self) -> dict[str, int]:
+        """The record with the largest probability; ties go to low codes."""
+        return make_oracle(self.oracle, self.plan).maximum(self.potentials).record
