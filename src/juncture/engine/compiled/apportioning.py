@@ -23,7 +23,9 @@ may not be made good at another: that would break the symmetry, and favour rare 
 
 Every step makes the squares of the carried sums grow by no more than a coin would, so rounding is
 never worse for them, taken together, than rounding each row by itself; and that is never worse than
-drawing each record by itself. Rows come in random order, so that no other sum is in step with it.
+drawing each record by itself. What the carried sums are spared goes to sums that are not carried.
+Rows come in random order, which spreads it evenly: the square of such a sum grows by about the
+number of carried sums divided by the number of rows.
 """
 
 from __future__ import annotations
