@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from juncture.cli.console import ExitCode, UsageError, error, note
 from juncture.errors import BudgetExceeded, JunctureError
@@ -46,6 +46,8 @@ def run(arguments: Sequence[str]) -> int:
             code = app(rest, prog_name=PROGRAM, standalone_mode=False)
             sys.stdout.flush()
             code = code if isinstance(code, int) else int(ExitCode.OK)
+            for interrupt in interrupted:  # the parser may have turned it into an exit code
+                _print_notes(interrupt.error)
         except BaseException as problem:
             code = _handle_failure(problem, rest, debug=debug)
         if interrupted or code == ExitCode.INTERRUPTED:
@@ -138,19 +140,26 @@ def _split_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
     return len(kept) < len(args), kept
 
 
+class _Interrupt(NamedTuple):
+    """A Ctrl-C: when it came, and the error that it became."""
+
+    time: float
+    error: KeyboardInterrupt
+
+
 @contextmanager
-def _catch_interrupts() -> Iterator[list[float]]:
+def _catch_interrupts() -> Iterator[list[_Interrupt]]:
     """Remember Ctrl-C: an engine that it stops may report it as an error of its own."""
-    seen: list[float] = []
+    seen: list[_Interrupt] = []
     if threading.current_thread() is not threading.main_thread():
         yield seen
         return
 
     def remember(_number: int, _frame: FrameType | None) -> None:
-        if seen and time.monotonic() < seen[-1] + _CLEANING_SECONDS:
+        if seen and time.monotonic() < seen[-1].time + _CLEANING_SECONDS:
             return
-        seen.append(time.monotonic())
-        raise KeyboardInterrupt
+        seen.append(_Interrupt(time.monotonic(), KeyboardInterrupt()))
+        raise seen[-1].error
 
     def end(_number: int, _frame: FrameType | None) -> None:
         raise SystemExit(_TERMINATED)  # like Ctrl-C: open files are cleaned up
