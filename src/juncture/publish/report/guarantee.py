@@ -198,7 +198,7 @@ def _render_limits(guarantee: Guarantee) -> Markup:
         (
             "One record for each person.",
             "The guarantee is about records. A person with several records in the table is "
-            "protected less: with k records, ε counts k times and ρ k² times.",
+            "protected less: with k records, ε becomes k times and ρ k² times as large.",
         ),
         (
             "The schema is public.",

@@ -29,8 +29,8 @@ def _describe(plan: Plan) -> str:
     )
     return (
         f"The full table would have {size} cells. The model never forms it: it is a tree of "
-        f"{count_noun(len(plan.nodes), 'smaller table')} with {format_large(plan.cells)} cells "
-        f"together, the cliques of a junction tree.{apart} Each box, or line, is a clique. Names "
+        f"{count_noun(len(plan.nodes), 'smaller table')} with {format_large(plan.cells)} cells in "
+        f"total, the cliques of a junction tree.{apart} Each box, or line, is a clique. Names "
         "in bold appear there first; the others are shared with the clique above, and only through "
         "them do the attributes above and below depend on each other."
     )

@@ -182,7 +182,7 @@ def _render_tree_table(plan: Plan) -> Markup:
         )
         for index, node in reversed(list(enumerate(plan.nodes)))
     ]
-    heads = ("No.", "Clique", "Hangs on", "Shares with it", "Cells")
+    heads = ("No.", "Clique", "Parent", "Shared with it", "Cells")
     return render_table("The cliques of the junction tree", heads, rows, numbers=(4,))
 
 

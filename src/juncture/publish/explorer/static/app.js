@@ -78,7 +78,7 @@ function introduce() {
       ? guaranteeWords(guarantee)
       : "The release states no privacy guarantee. Ask its publisher."],
     ["Fit", certificate?.status ?? "The release does not say how the fit ended."],
-    ["Certificate", gap === null ? "None: no useful bound on how much better another model could fit."
+    ["Certificate", gap === null ? "No useful bound on how much better another model could fit."
       : `No model has a loss more than ${share(gap)} below this one's.`],
   ];
   byId("about-facts").replaceChildren(...facts.map(([term, text]) => node("div", {}, node("dt", {}, term), node("dd", {}, text))));
