@@ -1,4 +1,4 @@
-"""All commands together."""
+"""The `juncture` program with all its commands."""
 
 from __future__ import annotations
 

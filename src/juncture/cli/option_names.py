@@ -33,7 +33,7 @@ class Parameter(NamedTuple):
     """An option or argument of a command, and what was given for it."""
 
     label: str
-    """As a person writes it: `--records`, or RELEASE for an argument."""
+    """The name that a person types: `--records`, or RELEASE for an argument."""
     value: object
 
     @property

@@ -1,4 +1,4 @@
-"""In which pairs to contract the tables of one clique.
+"""The order of pairs in which the tables of one clique are contracted.
 
 A path is a table's number, or a pair of paths whose results are multiplied. Its cost is the
 number of multiplications plus the cells of the intermediate tables.

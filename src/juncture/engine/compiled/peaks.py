@@ -6,7 +6,7 @@ import numpy as np
 from numba import carray
 
 from juncture.engine.compiled.elementwise import advance, clear, inner, stack_cells
-from juncture.engine.compiled.messages import copy_nest, split_nest
+from juncture.engine.compiled.logarithms import copy_nest, split_nest
 from juncture.engine.compiled.opcodes import (
     CONTRACT,
     FIRST_LOOP,

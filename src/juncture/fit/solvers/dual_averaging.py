@@ -38,7 +38,7 @@ class DualAveraging:
     constant: float | None = None
     """A bound on the curvature of the loss; by default, computed for the geometry."""
     geometry: Literal["record", "clique"] = "record"
-    """Where the constant is computed: in L1 over records, or over the maximal cliques' tables."""
+    """How the constant is computed: in L1 over records, or over the maximal cliques' tables."""
     report_every: int = 50
     """How many oracle calls pass between two points that are yielded."""
     patience: int = 10

@@ -38,7 +38,7 @@ class Smoothed:
     shrinkage: float = 0.3
     """How many times smaller each width is than the one before."""
     last_width: float = 0.02
-    """Below it the rounded loss is as hard as the one with kinks; another method takes over."""
+    """The solver ends below this width: the rounded loss is then as hard as the one with kinks."""
     progress: float = 1e-3
     """The next width begins when a round lowers the loss by less than this share times the width:
     what is left to gain is then smaller than the error of the rounding."""

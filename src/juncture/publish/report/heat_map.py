@@ -18,7 +18,10 @@ _MAX_GROUPS, _LEFT, _NAMED = 24, 106.0, 16
 
 
 def draw_heat_map(rows: tuple[str, Labels], columns: tuple[str, Labels], table: Vector) -> Markup:
-    """Each row adds up to 100%: the stronger a cell's colour, the larger its share of the row."""
+    """A chart of a table: the stronger a cell's colour, the larger its share of the row.
+
+    `rows` and `columns` are the names of the attributes with the labels of their values.
+    """
     row_ends, row_names = group_labels(rows[1], _MAX_GROUPS)
     column_ends, column_names = group_labels(columns[1], _MAX_GROUPS)
     masses = np.add.reduceat(np.add.reduceat(table, row_ends[:-1], 0), column_ends[:-1], 1)
