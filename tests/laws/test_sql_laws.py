@@ -321,6 +321,7 @@ REFUSED = [
     ("SELECT age, COUNT(*) FROM t GROUP BY 7", "positions from 1 to 2"),
     ("SELECT age, COUNT(*) FROM t GROUP BY CUBE(age, sex, job), CUBE(age, sex, job), "
      "CUBE(age, sex, job)", "grouping sets"),
+    ("SELECT age, COUNT(*) FROM t GROUP BY ROLLUP(age, age)", "each column once"),
     ("DELETE FROM t", "another kind of statement"),
     ("SELECT 1; SELECT 2", "got 2 statements"),
     ("SELECT CAST(1e308 * 1e308 * COUNT(*) AS INTEGER) FROM t", "out of range"),

@@ -64,8 +64,8 @@ def read_aggregate(node: Expr, where: tuple[Expr, ...]) -> Aggregate:
         conditions = (*where, *conjuncts(node.expression.this))
         node = node.this
     _check(node)
-    if isinstance(node, exp.CountIf):
-        return Aggregate(node, (), (*conditions, *conjuncts(node.this)))
+    if isinstance(node, exp.CountIf):  # as DuckDB: missing where nothing is known
+        return Aggregate(exp.Sum(this=node.this.copy()), (node.this,), conditions)
     if isinstance(node, exp.WithinGroup):
         (ordered,) = node.expression.expressions
         return Aggregate(node, (ordered.this,), conditions)
@@ -119,7 +119,7 @@ def compute(
     `smallest` are none.
     """
     node, conditions = aggregate.node, aggregate.conditions
-    if isinstance(node, exp.Count | exp.CountIf):
+    if isinstance(node, exp.Count):
         n = total(Total((), aggregate.arguments, conditions, counts_outside=True))
         return n, np.ones(n.shape, dtype=bool)
     if isinstance(node, exp.Sum | exp.Avg):

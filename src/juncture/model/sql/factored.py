@@ -29,6 +29,10 @@ from juncture.tables.queries.products import Kron
 _MAX_DENSE = 1 << 20
 
 
+class NotFinite(Exception):
+    """An expression is infinite or not a number somewhere, where there may be no records."""
+
+
 def is_factored(question: Question) -> bool:
     """Whether every group, condition and factor is about one attribute."""
     if question.sets is not None:
@@ -94,6 +98,8 @@ class AttributePart:
             values = self._numbers(f"COALESCE(CAST({write(node)} AS DOUBLE), 0)")
             with np.errstate(invalid="ignore"):
                 weights, is_plain = np.where(weights != 0, weights * values, 0.0), False
+        if not np.isfinite(weights).all():
+            raise NotFinite
         return (self._group_block() if is_plain else None) or self._matrix(weights)
 
     def add_up(self, weights: Vector, axis: int) -> Vector:

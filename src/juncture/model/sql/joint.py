@@ -105,7 +105,7 @@ class Joint:
         items = [f"juncture_k{i}" for i in keys]
         items += [f"{self._write_total(total)} AS {name}" for total, name in sums.items()]
         items += [f"{self._write_rank(each)} AS q{i}" for i, each in enumerate(ranks)]
-        items += [f"COALESCE(fsum({_WEIGHT}), 0) AS n"]
+        items += [f"COALESCE(SUM({_WEIGHT}), 0) AS n"]
         text, order = self._write_groups()
         items += [f"GROUPING(juncture_k{i}) AS g{i}" for i in keys if question.sets]
         rows = question.engine.run(f"SELECT {', '.join(items)} {text} {order}", cells=cells)
@@ -171,7 +171,7 @@ class Joint:
         conditions = [f"({write(each)})" for each in own]
         conditions += [known_text(each, columns, total.counts_outside) for each in total.known]
         product = " * ".join([_WEIGHT, *(f"CAST({write(f)} AS DOUBLE)" for f in total.factors)])
-        return f"COALESCE(fsum({product}){self._filter(conditions)}, 0)"
+        return f"COALESCE(SUM({product}){self._filter(conditions)}, 0)"
 
     def _write_rank(self, aggregate: Aggregate) -> str:
         conditions = [f"({write(each)})" for each in self._own(aggregate)]

@@ -96,7 +96,12 @@ class Question:
             n_sets *= len(part)
         if n_sets > _MAX_SETS:
             raise InvalidInput(f"`sql` must have at most {_MAX_SETS} grouping sets; got {n_sets}.")
-        sets = [tuple(dict.fromkeys(sum(choice, ()))) for choice in product(*parts)]
+        listed = [sum(choice, ()) for choice in product(*parts)]
+        sets = [tuple(dict.fromkeys(each)) for each in listed]
+        if len(sets) > 1 and sets != listed:
+            raise InvalidInput(
+                f"`sql` must name each column once in a grouping set; got {group.sql().strip()}."
+            )
         return None if len(sets) == 1 and len(sets[0]) == len(self.keys) else sets
 
     def _has_aggregates(self) -> bool:

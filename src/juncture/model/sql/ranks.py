@@ -23,6 +23,10 @@ from juncture.tables.layout import Vector
 _TOLERANCE = 1e-9
 
 
+Ends = tuple[Any, Any]
+"""A value twice, or the ends of the interval that it is in."""
+
+
 class _Rank(NamedTuple):
     """Which quantile is asked for; none for a mode."""
 
@@ -62,25 +66,34 @@ def read_rank(aggregate: Aggregate, column: pa.ChunkedArray, question: Question)
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     values = []
     for group in column:
-        records = (
-            [r for r in group.values.to_pylist() if r["low"] is not None] if group.is_valid else []
-        )
-        values.append(_choose(records, rank, numeric) if records else None)
+        weights = _add_up(group.values.to_pylist()) if group.is_valid else {}
+        values.append(_choose(weights, rank, numeric) if weights else None)
     is_number = numeric and rank.fraction is not None and not rank.is_discrete
     return pa.array(values, pa.float64() if is_number else kind)
 
 
-def _choose(records: list[dict[str, Any]], rank: _Rank, numeric: bool) -> Value:
-    if rank.fraction is None:
-        return _mode(records)
-    records = sorted(records, key=lambda record: record["low"])
-    ends = np.cumsum([record["weight"] for record in records])
+def _add_up(records: list[dict[str, Any]]) -> dict[Ends, float]:
+    """The weight of each value, or interval, that is not missing."""
+    weights: dict[Ends, float] = {}
+    for record in records:
+        if record["low"] is not None:
+            ends = (record["low"], record["high"])
+            weights[ends] = weights.get(ends, 0.0) + record["weight"]
+    return weights
+
+
+def _choose(weights: dict[Ends, float], rank: _Rank, numeric: bool) -> Value:
+    if rank.fraction is None:  # of several modes, the first
+        largest = max(weights.values()) * (1.0 - _TOLERANCE)
+        return next(ends[0] for ends, weight in weights.items() if weight >= largest)
+    values = sorted(weights)
+    ends = np.cumsum([weights[each] for each in values])
     if rank.is_discrete or not numeric:
         position = rank.fraction * ends[-1]
         index = np.searchsorted(ends, position - _TOLERANCE * ends[-1])
-        return records[min(int(index), len(records) - 1)]["low"]
-    low, high = (np.array([float(r[end]) for r in records]) for end in ("low", "high"))
-    return float(quantile(low, high, ends, rank.fraction))
+        return values[min(int(index), len(values) - 1)][0]
+    low, high = np.array(values, dtype=np.float64).T
+    return quantile(low, high, ends, rank.fraction)
 
 
 def quantile(low: Vector, high: Vector, ends: Vector, fraction: float) -> float:
@@ -104,15 +117,6 @@ def quantile(low: Vector, high: Vector, ends: Vector, fraction: float) -> float:
     weight = np.where(ends > starts, ends - starts, 1.0)
     middle = low + (high - low) * (0.5 * (left + right) - starts) / weight
     return float((share * middle).sum() / share.sum())
-
-
-def _mode(records: list[dict[str, Any]]) -> Value:
-    """The value with the largest weight; of several, the first."""
-    weights: dict[Any, float] = {}
-    for record in records:
-        weights[record["low"]] = weights.get(record["low"], 0.0) + record["weight"]
-    largest = max(weights.values())
-    return next(v for v, w in weights.items() if w >= largest * (1.0 - _TOLERANCE))
 
 
 def _read(aggregate: Aggregate, question: Question) -> _Rank:

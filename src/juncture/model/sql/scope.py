@@ -182,7 +182,7 @@ def _title(output: Expr, names: Names) -> str:
 
 def _enclose(node: Expr) -> Expr:
     plain = node.copy()
-    return plain if isinstance(plain, exp.Column | exp.Literal) else exp.paren(plain, copy=False)
+    return plain if isinstance(plain, exp.Column) else exp.paren(plain, copy=False)
 
 
 def _expand_star(tree: exp.Select, names: Names) -> None:

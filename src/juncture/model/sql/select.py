@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from juncture.model.sql.aggregates import Total
 from juncture.model.sql.answer import SqlAnswer
 from juncture.model.sql.attributes import Interval, make_pieces
 from juncture.model.sql.engine import Engine
-from juncture.model.sql.factored import Factored, is_factored
+from juncture.model.sql.factored import Factored, NotFinite, is_factored
 from juncture.model.sql.groups import GroupTable, Outputs
 from juncture.model.sql.joint import Joint
 from juncture.model.sql.question import Question
@@ -96,7 +96,8 @@ class _Session:
         if is_factored(question):
             factored = Factored(question, self._source.ask, smallest)
             self._limit_groups(factored.shape)
-            return factored.table()
+            with suppress(NotFinite):
+                return factored.table()
         groups = Joint(question, self._source.ask, smallest).table()
         self._limit_groups([groups.n_rows])
         return groups
