@@ -288,6 +288,9 @@ REFUSED = [
     ("SELECT COUNT(*) FROM t UNION SELECT COUNT(*) FROM t", "another kind"),
     ("WITH RECURSIVE u AS (SELECT age FROM t) SELECT COUNT(*) FROM u", "recursion"),
     ("SELECT COUNT(DISTINCT age) FROM t", "distinct"),
+    ("SELECT DISTINCT ON (age) age, COUNT(*) FROM t GROUP BY age", "DISTINCT ON"),
+    ("SELECT age AS a, b AS c, c AS b, COUNT(*) FROM t", "circle"),
+    ("SELECT COUNT(*) FROM read_csv('records.csv')", "understood here"),
     ("SELECT ARG_MAX(job, age) FROM t", "understood here"),
     ("SELECT COUNT(*) FROM t WHERE age BETWEEN SYMMETRIC 3 AND 1", "understood here"),
     ("SELECT COUNT(*) FROM t WHERE age = sex", "DuckDB"),
@@ -445,3 +448,63 @@ def test_counts_of_groups_are_all_there() -> None:
     assert (expected == 0).any()
     np.testing.assert_allclose(model().sql_counts(sql), expected, atol=1e-9)
     assert len(model().sql(sql).rows) == (expected > 0).sum()
+
+
+@pytest.mark.parametrize(
+    ("sql", "n_groups"),
+    [
+        ("SELECT age, COUNT(*) FROM t WHERE age > 1 OR sex = 1 GROUP BY age", 6),
+        ("SELECT age + sex AS s, COUNT(*) FROM t GROUP BY s", 7),
+        ("SELECT age, MEDIAN(job) FROM t WHERE age < 4 GROUP BY age", 4),
+        ("SELECT age, sex, COUNT(*) FROM t GROUP BY ROLLUP (age, sex)", 12 + 6 + 1),
+    ],
+)
+def test_a_limit_counts_the_groups_of_joint_tables_too(sql: str, n_groups: int) -> None:
+    """As many groups as there are in the answer are allowed; one fewer is refused."""
+    assert len(model().sql(sql, max_groups=max(n_groups, 6)).rows) == n_groups
+    with pytest.raises(ModelTooLarge, match="groups"):
+        model().sql(sql, max_groups=n_groups - 1)
+
+
+def test_counts_of_groups_under_tied_conditions() -> None:
+    """Counts by single attributes may have conditions on several, and come in the order asked."""
+    sql = "SELECT job, age > 2, COUNT(*) FROM t WHERE age = 1 OR sex = 1 GROUP BY job, age > 2"
+    masked = counts()[:, :, :, :].astype(float)
+    masked[[0, 2, 3, 4, 5], 0] = 0.0
+    by_age = masked.sum(axis=(1, 3))
+    expected = np.array([by_age[:3].sum(axis=0), by_age[3:].sum(axis=0)]).T
+    np.testing.assert_allclose(model().sql_counts(sql), expected, atol=1e-9)
+    with pytest.raises(InvalidInput, match="single attributes"):
+        model().sql_counts("SELECT age + sex, COUNT(*) FROM t GROUP BY 1")
+
+
+def test_a_joint_table_that_is_too_large_is_refused_before_it_is_made() -> None:
+    """The limit and the attributes are named, nothing is allocated, and AND stays possible."""
+    domain = Domain({f"x{i}": 100 for i in range(5)})
+    made = Model.of_potentials(domain, [], 1000.0)
+    tracemalloc.start()
+    with pytest.raises(ModelTooLarge, match=r"1,048,576 combinations.*x0 \(100\), x1 \(100\)"):
+        made.sql("SELECT COUNT(*) FROM t WHERE x0 + x1 + x2 + x3 > x4")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    tracemalloc.stop()
+    sql = "SELECT COUNT(*) FROM t WHERE x0 > x1 AND x2 < 50 AND x3 < 10 AND x4 = 7"
+    assert made.sql(sql).rows[0][0] == pytest.approx(1000 * 0.495 * 0.5 * 0.1 * 0.01)
+    factored = "SELECT STDDEV_POP(x0), CORR(x1, x2), AVG(x3 - x4), SUM(x0 + x1 * x2) FROM t"
+    (row,) = made.sql(factored).rows
+    assert row == pytest.approx((math.sqrt(9999 / 12), 0.0, 0.0, 1000 * (49.5 + 49.5**2)), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x LIKE '" + "%a_" * 300 + "%b'",
+        "x ILIKE '" + "%a%_" * 300 + "%b'",
+        "regexp_matches(x, '(a*)*(a|aa)*(a*)*c$')",
+        "x SIMILAR TO '(a|aa|aaa)+c'",
+    ],
+)
+def test_hostile_patterns_take_linear_time(condition: str) -> None:
+    """Patterns that make backtracking matchers hang are answered: no text matches these."""
+    book = Codebook({"x": Coding(("a" * 5000, "a" * 4999))})
+    made = Model.of_potentials(Domain({"x": 2}), [], 10.0).with_codebook(book)
+    assert made.sql(f"SELECT COUNT(*) FROM t WHERE {condition}").rows == ((0.0,),)

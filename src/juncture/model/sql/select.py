@@ -129,7 +129,7 @@ class _Session:
         """A SELECT over the rows of an answer, which are records like any others."""
         titles = tuple(title(output) for output in tree.expressions)
         result = self._engine.run(write(tree), t=rows.to_arrow())
-        if any(isinstance(output, exp.Star) for output in tree.expressions):
+        if any(output.is_star for output in tree.expressions):
             titles = tuple(result.column_names)
         columns = [
             [

@@ -89,6 +89,7 @@ _SCALARS = (
     *(exp.Contains, exp.StartsWith, exp.StrPosition, exp.SplitPart, exp.DPipe, exp.Concat),
     *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso),
     *(exp.DayOfYear, exp.Dayname, exp.Monthname, exp.Extract, exp.TimestampTrunc),
+    exp.DateTrunc,
 )
 _KNOWN_NODES = frozenset((*AGGREGATES, *_WINDOWS, *_CLAUSES, *_SCALARS))
 _KNOWN_CLAUSES = frozenset(
@@ -145,7 +146,10 @@ def _check_node(node: Expr) -> None:
     known = type(node) in _KNOWN_NODES or (
         isinstance(node, exp.Anonymous) and node.name.lower() in _KNOWN_FUNCTIONS
     )
-    if not known or (isinstance(node, exp.Between) and node.args.get("symmetric")):
+    is_other = (isinstance(node, exp.Between) and node.args.get("symmetric")) or (
+        isinstance(node, exp.Distinct) and node.args.get("on")
+    )
+    if not known or is_other:
         reasons = (reason for kind, reason in _REASONS.items() if isinstance(node, kind))
         advice = next(reasons, "docs/inference.md lists what is.")
         raise InvalidInput(
