@@ -236,7 +236,7 @@ def test_intervals_count_in_proportion() -> None:
         with pytest.raises(InvalidInput, match="solve the condition for the column"):
             ask(f"SELECT COUNT(*) FROM t WHERE {wrong}")
     with pytest.raises(InvalidInput, match="solve the condition for the column"):
-        made.sql("SELECT age // 10 AS d, COUNT(*) FROM t GROUP BY d")
+        made.sql("SELECT age % 10 AS d, COUNT(*) FROM t GROUP BY d")
     rows = made.sql("SELECT age, COUNT(*) FROM t GROUP BY age ORDER BY age DESC").rows
     assert [row[0] for row in rows] == ["[60, 100)", "[20, 60)", "[0, 20)"]
 

@@ -61,6 +61,12 @@ def has_intervals(coding: Coding) -> bool:
     return any(isinstance(meaning, tuple) for meaning in coding.meanings)
 
 
+def find_bounds(coding: Coding) -> tuple[float, float]:
+    """The least and the largest number of a coding's intervals."""
+    ends = [end for meaning in coding.meanings if isinstance(meaning, tuple) for end in meaning]
+    return min(ends), max(ends)
+
+
 def has_outside(coding: Coding) -> bool:
     """Whether some codes stand for values that nothing is known of."""
     return any(map(_unknown_test(coding), coding.meanings))

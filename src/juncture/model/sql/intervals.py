@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from sqlglot import exp
 
 from juncture.errors import InvalidInput
 from juncture.model.sql.attributes import Interval
+from juncture.model.sql.steps import find_jumps
 from juncture.model.sql.syntax import PAIRS, RANKS, SPREADS, Expr
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
@@ -31,20 +32,23 @@ class Use(NamedTuple):
 
 
 def plan_intervals(
-    uses: Iterable[Use], names: Collection[str], to_number: ToNumber
+    uses: Iterable[Use], bounds: Mapping[str, tuple[float, float]], to_number: ToNumber
 ) -> dict[str, Interval]:
-    """How each attribute with intervals is taken apart; refused where that would not be right."""
-    cuts: dict[str, set[float]] = {name: set() for name in names}
-    points = dict.fromkeys(names, 1)
+    """How each attribute with intervals is taken apart; refused where that would not be right.
+
+    `bounds` are the least and the largest number of each.
+    """
+    cuts: dict[str, set[float]] = {name: set() for name in bounds}
+    points = dict.fromkeys(bounds, 1)
     for use in uses:
         columns = [c for c in use.node.find_all(exp.Column) if c.name in cuts]
         for column in columns:
-            found, curved = _follow(column, use, to_number)
+            found, curved = _follow(column, use, bounds[column.name], to_number)
             cuts[column.name] |= found
             same = sum(other.name == column.name for other in columns)
             n_points = _n_points(use, same, curved)
             points[column.name] = max(points[column.name], n_points)
-    return {name: Interval(tuple(sorted(cuts[name])), points[name]) for name in names}
+    return {name: Interval(tuple(sorted(cuts[name])), points[name]) for name in bounds}
 
 
 def _n_points(use: Use, n_occurrences: int, curved: bool) -> int:
@@ -56,8 +60,13 @@ def _n_points(use: Use, n_occurrences: int, curved: bool) -> int:
     return _FEW_POINTS if squared or n_occurrences > 1 else 1
 
 
-def _follow(column: Expr, use: Use, to_number: ToNumber) -> tuple[set[float], bool]:
+def _follow(
+    column: Expr, use: Use, bounds: tuple[float, float], to_number: ToNumber
+) -> tuple[set[float], bool]:
     """The cuts that a column's place in an expression asks for, and whether that is curved."""
+    jumps = find_jumps(column, use.node, bounds, to_number)
+    if jumps is not None and not isinstance(use.aggregate, RANKS):
+        return jumps, False
     node, root, curved = column, use.node, False
     while node is not root and isinstance(node.parent, exp.Paren):
         node = node.parent

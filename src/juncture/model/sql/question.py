@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from juncture.errors import InvalidInput
 from juncture.model.sql.aggregates import Aggregate, read_aggregate
-from juncture.model.sql.attributes import Interval, has_intervals, has_outside
+from juncture.model.sql.attributes import Interval, find_bounds, has_intervals, has_outside
 from juncture.model.sql.engine import Engine
 from juncture.model.sql.intervals import Use, plan_intervals
 from juncture.model.sql.rewrite import OUTSIDE_PREFIX, rewrite
@@ -168,9 +168,10 @@ class Question:
     def _plan_intervals(self) -> dict[str, Interval]:
         uses = list(self._uses())
         names = self.attributes_of_all(use.node for use in uses)
-        return plan_intervals(
-            uses, [n for n in names if has_intervals(self.codebook[n])], self.to_number
-        )
+        bounds = {
+            n: find_bounds(self.codebook[n]) for n in names if has_intervals(self.codebook[n])
+        }
+        return plan_intervals(uses, bounds, self.to_number)
 
     def to_number(self, node: Expr) -> float | None:
         """The number that an expression without columns stands for."""

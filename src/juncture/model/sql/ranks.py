@@ -66,20 +66,19 @@ def read_rank(aggregate: Aggregate, column: pa.ChunkedArray, question: Question)
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     values = []
     for group in column:
-        weights = _add_up(group.values.to_pylist()) if group.is_valid else {}
+        weights = _add_up(group.values) if group.is_valid else {}
         values.append(_choose(weights, rank, numeric) if weights else None)
     is_number = numeric and rank.fraction is not None and not rank.is_discrete
     return pa.array(values, pa.float64() if is_number else kind)
 
 
-def _add_up(records: list[dict[str, Any]]) -> dict[Ends, float]:
+def _add_up(records: pa.StructArray) -> dict[Ends, float]:
     """The weight of each value, or interval, that is not missing."""
-    weights: dict[Ends, float] = {}
-    for record in records:
-        if record["low"] is not None:
-            ends = (record["low"], record["high"])
-            weights[ends] = weights.get(ends, 0.0) + record["weight"]
-    return weights
+    table = pa.table({name: records.field(name) for name in ("low", "high", "weight")})
+    sums = table.filter(table["low"].is_valid()).group_by(["low", "high"], use_threads=False)
+    low, high, weights = sums.aggregate([("weight", "sum")]).columns
+    ends = zip(low.to_pylist(), high.to_pylist(), strict=True)
+    return dict(zip(ends, weights.to_pylist(), strict=True))
 
 
 def _choose(weights: dict[Ends, float], rank: _Rank, numeric: bool) -> Value:
