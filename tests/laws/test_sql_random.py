@@ -86,7 +86,7 @@ class Asker:
             lambda: f"({n()} - {n()})",
             lambda: f"({n()} * {n()})",
             lambda: f"({n()} / {self._random.choice([2, 4, 3, 0])})",
-            lambda: f"(-{n()})",
+            lambda: f"(- {n()})",
             lambda: f"CASE WHEN {self.condition()} THEN {n()} ELSE {n()} END",
             lambda: f"CASE WHEN {self.condition()} THEN {n()} END",
             lambda: f"{self._random.choice(['ABS', 'FLOOR', 'CEIL', 'ROUND', 'SIGN'])}({n()})",

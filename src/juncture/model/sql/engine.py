@@ -53,6 +53,16 @@ class Engine:
         return self.run(f"SELECT {sql} AS value")["value"][0].as_py()
 
 
+def read_values(column: pa.ChunkedArray) -> list[Value]:
+    """The values of a column for an answer: decimals as numbers, dates as texts."""
+    values = column.to_pylist()
+    if pa.types.is_decimal(column.type):
+        return [None if value is None else float(value) for value in values]
+    if pa.types.is_temporal(column.type):
+        return [None if value is None else str(value) for value in values]
+    return list(values)
+
+
 @lru_cache(maxsize=1)
 def _database(_process: int) -> duckdb.DuckDBPyConnection:
     """One for each process: making it takes longer than most questions."""

@@ -13,9 +13,9 @@ from juncture.errors import InvalidInput
 from juncture.model.sql.aggregates import Mask
 from juncture.model.sql.answer import SqlAnswer
 from juncture.model.sql.attributes import is_special, labels_by_rank
+from juncture.model.sql.engine import read_values
 from juncture.model.sql.question import Question
 from juncture.model.sql.syntax import AGGREGATES, Expr, clause_expressions, is_windowed, write
-from juncture.tables.codebook import label_of
 from juncture.tables.layout import Vector
 
 # Digits of an aggregate that count: those beyond come from rounding, and would split ties.
@@ -167,10 +167,8 @@ class Outputs:
         return exp.maybe_parse(f"CAST({' + '.join(bits)} AS BIGINT)", dialect="duckdb")
 
     def _read(self, node: Expr, column: pa.ChunkedArray) -> list[Any]:
-        index, values = self._question.key_index(node), column.to_pylist()
+        index, values = self._question.key_index(node), read_values(column)
         if index in self._labels:
             labels = self._labels[index]
             return [None if rank is None else labels[rank] for rank in values]
-        if pa.types.is_decimal(column.type):
-            return [None if value is None else float(value) for value in values]
-        return [label_of(value) for value in values]
+        return values

@@ -10,6 +10,7 @@ from sqlglot import exp
 from juncture.errors import InvalidInput
 from juncture.model.sql.aggregates import Aggregate, read_aggregate
 from juncture.model.sql.attributes import Interval, find_bounds, has_intervals, has_outside
+from juncture.model.sql.dates import cast_dates
 from juncture.model.sql.engine import Engine
 from juncture.model.sql.intervals import Use, plan_intervals
 from juncture.model.sql.rewrite import OUTSIDE_PREFIX, rewrite
@@ -34,7 +35,7 @@ class Question:
 
     def __init__(self, flat: Flat, codebook: Codebook, engine: Engine) -> None:
         self.codebook, self.engine, self.titles = codebook, engine, flat.titles
-        tree = flat.tree
+        tree = cast_dates(flat.tree, codebook)
         _check_values(tree, codebook)
         self.tree = rewrite(tree, {n for n in self.attributes(tree) if has_outside(codebook[n])})
         self.outputs = [output.unalias() for output in self.tree.expressions]

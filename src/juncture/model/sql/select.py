@@ -18,7 +18,7 @@ from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.model.sql.aggregates import Total
 from juncture.model.sql.answer import SqlAnswer
 from juncture.model.sql.attributes import Interval, make_pieces
-from juncture.model.sql.engine import Engine
+from juncture.model.sql.engine import Engine, read_values
 from juncture.model.sql.factored import Factored, NotFinite, is_factored
 from juncture.model.sql.groups import GroupTable, Outputs
 from juncture.model.sql.joint import Joint
@@ -128,16 +128,14 @@ class _Session:
     def _answer_rows(self, tree: exp.Select, rows: SqlAnswer) -> SqlAnswer:
         """A SELECT over the rows of an answer, which are records like any others."""
         titles = tuple(title(output) for output in tree.expressions)
-        result = self._engine.run(write(tree), t=rows.to_arrow())
+        table = rows.to_arrow()
+        for index, column in enumerate(table.columns):
+            if column.null_count == len(column):  # of any type, not of texts
+                table = table.set_column(index, rows.columns[index], pa.nulls(len(column)))
+        result = self._engine.run(write(tree), t=table)
         if any(output.is_star for output in tree.expressions):
             titles = tuple(result.column_names)
-        columns = [
-            [
-                float(v) if v is not None and pa.types.is_decimal(column.type) else v
-                for v in column.to_pylist()
-            ]
-            for column in result.columns
-        ]
+        columns = [read_values(column) for column in result.columns]
         return SqlAnswer(titles, tuple(zip(*columns, strict=True)))
 
 
