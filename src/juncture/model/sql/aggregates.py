@@ -22,7 +22,11 @@ from juncture.tables.layout import Vector
 
 Mask = NDArray[np.bool_]
 
+MIN_SHARE = 1e-12
+"""A smaller share of all records than this is none: such groups do not appear."""
 _MAX_TERMS = 64
+# Fewer records than this beyond one come from rounding.
+_MIN_EXCESS = 1e-9
 
 
 class Total(NamedTuple):
@@ -111,57 +115,74 @@ def compute(
     aggregate: Aggregate,
     split: Callable[[Expr], list[Term]],
     total: Callable[[Total], Vector],
-    smallest: float,
+    n_records: float,
 ) -> tuple[Vector, Mask]:
     """An aggregate that is made of sums: its value in each group, and whether it is known.
 
-    `split` gives the terms of an expression, `total` the sums for all groups; fewer records than
-    `smallest` are none.
+    `split` gives the terms of an expression; `total` gives the sums for all groups, for one record
+    of the `n_records`: a mean does not depend on how many there are.
     """
     node, conditions = aggregate.node, aggregate.conditions
     if isinstance(node, exp.Count):
         n = total(Total((), aggregate.arguments, conditions, counts_outside=True))
-        return n, np.ones(n.shape, dtype=bool)
+        return n_records * n, np.ones(n.shape, dtype=bool)
     if isinstance(node, exp.Sum | exp.Avg):
         terms = split(aggregate.arguments[0])
         known = tuple(factor for term in terms for factor in term.factors)
         n = total(Total((), known, conditions))
         parts = (t.sign * total(Total(t.factors, known, conditions)) for t in terms)
         value: Vector = np.asarray(sum(parts), dtype=np.float64)
-        there = n > smallest
-        return (value / np.where(there, n, 1.0) if isinstance(node, exp.Avg) else value), there
+        there = n > MIN_SHARE
+        is_mean = isinstance(node, exp.Avg)
+        return (value / np.where(there, n, 1.0) if is_mean else n_records * value), there
     if isinstance(node, SPREADS):
         (x,) = aggregate.arguments
         sums = [total(Total((x,) * power, (x,), conditions)) for power in range(3)]
-        return _spread(node, sums, smallest)
+        return _spread(node, sums, n_records)
     y, x = aggregate.arguments
     factors = ((), (x,), (y,), (x, x), (x, y), (y, y))
     sums = [total(Total(each, (x, y), conditions)) for each in factors]
-    return _pair(node, sums, smallest)
+    return _pair(node, sums, n_records)
 
 
-def _spread(node: Expr, sums: Sequence[Vector], smallest: float) -> tuple[Vector, Mask]:
+def _of_sample(moment: Vector, n: Vector) -> tuple[Vector, Mask]:
+    """A moment of the population as estimated from a sample: of one record there is none."""
+    there = n > 1.0 + _MIN_EXCESS
+    return moment * np.where(there, n, 2.0) / np.where(there, n - 1.0, 1.0), there
+
+
+def _spread(node: Expr, sums: Sequence[Vector], n_records: float) -> tuple[Vector, Mask]:
     n, first, second = sums
-    is_population = isinstance(node, exp.StddevPop | exp.VariancePop)
-    there = n > (smallest if is_population else 1.0 + smallest)
-    safe = np.where(there, n, 2.0)
-    squares = _clear(second - first * first / safe, second)
-    variance = squares / (safe if is_population else safe - 1.0)
+    there = n > MIN_SHARE
+    safe = np.where(there, n, 1.0)
+    variance = _clear(second - first * first / safe, second) / safe
+    if not isinstance(node, exp.StddevPop | exp.VariancePop):
+        variance, several = _of_sample(variance, n_records * n)
+        there = there & several
     is_variance = isinstance(node, exp.Variance | exp.VariancePop)
     return (variance if is_variance else np.sqrt(variance)), there
 
 
-def _pair(node: Expr, sums: Sequence[Vector], smallest: float) -> tuple[Vector, Mask]:
+def _pair(node: Expr, sums: Sequence[Vector], n_records: float) -> tuple[Vector, Mask]:
     n, sx, sy, sxx, sxy, syy = sums
-    needed = 1.0 if isinstance(node, exp.CovarSamp) else 0.0
-    there = n > needed + smallest
-    safe = np.where(there, n, 2.0)
+    there = n > MIN_SHARE
+    safe = np.where(there, n, 1.0)
     xx, yy = _clear(sxx - sx * sx / safe, sxx), _clear(syy - sy * sy / safe, syy)
     xy = sxy - sx * sy / safe
     if isinstance(node, exp.RegrCount):
-        return n, np.ones(n.shape, dtype=bool)
-    if isinstance(node, exp.CovarPop | exp.CovarSamp):
-        return xy / (safe - needed), there
+        return n_records * n, np.ones(n.shape, dtype=bool)
+    if isinstance(node, exp.CovarSamp):
+        covariance, several = _of_sample(xy / safe, n_records * n)
+        return covariance, there & several
+    if isinstance(node, exp.CovarPop):
+        return xy / safe, there
+    return _regress(node, there, (xx, yy, xy), ((sy / safe), (sx / safe)))
+
+
+def _regress(
+    node: Expr, there: Mask, squares: tuple[Vector, Vector, Vector], means: tuple[Vector, Vector]
+) -> tuple[Vector, Mask]:
+    xx, yy, xy = squares
     flat = np.where(xx > 0, xx, np.nan)  # as DuckDB: not a number, where x does not vary
     if isinstance(node, exp.Corr):
         return np.clip(xy / np.sqrt(flat * np.where(yy > 0, yy, np.nan)), -1.0, 1.0), there
@@ -169,7 +190,7 @@ def _pair(node: Expr, sums: Sequence[Vector], smallest: float) -> tuple[Vector, 
         return np.where(yy > 0, xy * xy / (flat * np.where(yy > 0, yy, 1.0)), 1.0), there & (xx > 0)
     if isinstance(node, exp.RegrSlope):
         return xy / flat, there
-    return (sy - xy / flat * sx) / safe, there & (xx > 0)
+    return means[0] - xy / flat * means[1], there & (xx > 0)
 
 
 def _clear(squares: Vector, scale: Vector) -> Vector:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from juncture.model.sql.aggregates import Aggregate, Term, Total, compute, expand
+from juncture.model.sql.aggregates import MIN_SHARE, Aggregate, Term, Total, compute, expand
 from juncture.model.sql.attributes import KEY_PREFIX, Interval, is_special, make_pieces
 from juncture.model.sql.groups import GroupTable, known_column, round_off
 from juncture.model.sql.question import Question
@@ -162,8 +162,8 @@ def known_text(node: Expr, columns: Iterable[str], counts_outside: bool) -> str:
 class Factored:
     """The groups of a question whose parts are about one attribute each."""
 
-    def __init__(self, question: Question, ask: Callable[[Kron], Vector], smallest: float) -> None:
-        self._question, self._ask, self._smallest = question, ask, smallest
+    def __init__(self, question: Question, ask: Callable[[Kron], Vector], n_records: float) -> None:
+        self._question, self._ask, self._n_records = question, ask, n_records
         keys: dict[str, list[Expr]] = {}
         for node in question.keys:
             keys.setdefault(question.attributes(node)[0], []).append(node)
@@ -184,7 +184,7 @@ class Factored:
         return [self.attribute(name).n_groups for name in self._grouped]
 
     def total(self, total: Total) -> Vector:
-        """A sum for every combination of groups, an axis for each grouped attribute."""
+        """A sum for every combination of groups, for one record: an axis for each attribute."""
         if total not in self._totals:
             self._totals[total] = self._compute(total)
         return self._totals[total]
@@ -210,8 +210,8 @@ class Factored:
     def table(self) -> GroupTable:
         """The groups that have records, with their keys and aggregates."""
         question = self._question
-        counts = self.total(Total((), (), question.conditions)).reshape(-1)
-        indices = np.flatnonzero(counts > self._smallest) if question.keys else np.zeros(1, np.intp)
+        shares = self.total(Total((), (), question.conditions)).reshape(-1)
+        indices = np.flatnonzero(shares > MIN_SHARE) if question.keys else np.zeros(1, np.intp)
         axes = np.unravel_index(indices, [1, *self.shape])[1:]
         columns = [self._key(node, axes) for node in question.keys]
         aggregates = [self._aggregate(each, indices) for each in question.aggregates.values()]
@@ -224,7 +224,7 @@ class Factored:
         return self.attribute(name).keys[index].take(axis)
 
     def _aggregate(self, aggregate: Aggregate, indices: NDArray[np.intp]) -> pa.Array:
-        values, known = compute(aggregate, self._split, self.total, self._smallest)
+        values, known = compute(aggregate, self._split, self.total, self._n_records)
         return known_column(round_off(values.reshape(-1)[indices]), known.reshape(-1)[indices])
 
     def _split(self, node: Expr) -> list[Term]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from juncture.errors import InvalidInput, ModelTooLarge
-from juncture.model.sql.aggregates import Aggregate, Term, Total, compute
+from juncture.model.sql.aggregates import MIN_SHARE, Aggregate, Term, Total, compute
 from juncture.model.sql.attributes import Interval, Pieces, collides, make_pieces
 from juncture.model.sql.engine import MAX_CELLS
 from juncture.model.sql.factored import AttributePart, key_text, known_text
@@ -33,8 +33,8 @@ _WEIGHT, _ROW = "juncture_weight", "juncture_row"
 class Joint:
     """The groups of a question, from the joint table of all attributes that it ties together."""
 
-    def __init__(self, question: Question, ask: Callable[[Kron], Vector], smallest: float) -> None:
-        self._question, self._ask, self._smallest = question, ask, smallest
+    def __init__(self, question: Question, ask: Callable[[Kron], Vector], n_records: float) -> None:
+        self._question, self._ask, self._n_records = question, ask, n_records
         late = [
             a for each in question.aggregates.values() for a in (*each.arguments, *self._own(each))
         ]
@@ -75,7 +75,7 @@ class Joint:
             )
 
     def _weights(self) -> Vector:
-        """The expected records of each cell, an axis for each attribute's pieces."""
+        """The share of records in each cell, an axis for each attribute's pieces."""
         blocks: dict[str, Block] = {name: Identity() for name in self._names}
         for name, conditions in self._folded.items():
             part = AttributePart(name, self._question, ())
@@ -115,9 +115,11 @@ class Joint:
         aggregates = []
         for each in question.aggregates.values():
             if each.is_rank:
-                aggregates.append(read_rank(each, rows[f"q{next(ranked)}"], question))
+                aggregates.append(
+                    read_rank(each, rows[f"q{next(ranked)}"], question, self._n_records)
+                )
             else:
-                values, known = compute(each, _whole, totals.__getitem__, self._smallest)
+                values, known = compute(each, _whole, totals.__getitem__, self._n_records)
                 aggregates.append(known_column(round_off(values), known))
         left_out = [rows[f"g{i}"] for i in keys if question.sets]
         return GroupTable(
@@ -125,7 +127,7 @@ class Joint:
         )
 
     def _with_records(self, rows: pa.Table) -> pa.Array:
-        keep = rows["n"].to_numpy() > self._smallest
+        keep = rows["n"].to_numpy() > MIN_SHARE
         sets, n_keys = self._question.sets, len(self._question.keys)
         if sets:
             left_out = [rows[f"g{i}"].to_numpy() == 1 for i in range(n_keys)]
@@ -144,7 +146,7 @@ class Joint:
 
         for each in self._question.aggregates.values():
             if not each.is_rank:
-                compute(each, _whole, note, self._smallest)
+                compute(each, _whole, note, self._n_records)
         return list(totals)
 
     def _write_groups(self) -> tuple[str, str]:
@@ -175,11 +177,11 @@ class Joint:
 
     def _write_rank(self, aggregate: Aggregate) -> str:
         conditions = [f"({write(each)})" for each in self._own(aggregate)]
-        conditions.append(f"{_WEIGHT} > {self._smallest!r}")
+        conditions.append(f"{_WEIGHT} > {MIN_SHARE!r}")
         return write_rank(aggregate, self._question, _WEIGHT) + self._filter(conditions)
 
     def counts(self) -> Vector:
-        """The number of records in every group, an axis for each grouped attribute."""
+        """The share of records in every group, an axis for each grouped attribute."""
         grouped: dict[str, list[Expr]] = {}
         for node in self._question.keys:
             names = self._question.attributes(node)

@@ -6,6 +6,7 @@ position; for whole weights that is DuckDB's interpolation between records.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +57,9 @@ def write_rank(aggregate: Aggregate, question: Question, weight: str) -> str:
     return f"list({{'low': {low}, 'high': {high}, 'weight': {weight}}})"
 
 
-def read_rank(aggregate: Aggregate, column: pa.ChunkedArray, question: Question) -> pa.Array:
+def read_rank(
+    aggregate: Aggregate, column: pa.ChunkedArray, question: Question, n_records: float
+) -> pa.Array:
     """The aggregate's value in each group."""
     if isinstance(aggregate.node, exp.Min | exp.Max):
         return column
@@ -67,7 +70,7 @@ def read_rank(aggregate: Aggregate, column: pa.ChunkedArray, question: Question)
     values = []
     for group in column:
         weights = _add_up(group.values) if group.is_valid else {}
-        values.append(_choose(weights, rank, numeric) if weights else None)
+        values.append(_choose(weights, rank, numeric, n_records) if weights else None)
     is_number = numeric and rank.fraction is not None and not rank.is_discrete
     return pa.array(values, pa.float64() if is_number else kind)
 
@@ -81,7 +84,7 @@ def _add_up(records: pa.StructArray) -> dict[Ends, float]:
     return dict(zip(ends, weights.to_pylist(), strict=True))
 
 
-def _choose(weights: dict[Ends, float], rank: _Rank, numeric: bool) -> Value:
+def _choose(weights: dict[Ends, float], rank: _Rank, numeric: bool, n_records: float) -> Value:
     if rank.fraction is None:  # of several modes, the first
         largest = max(weights.values()) * (1.0 - _TOLERANCE)
         return next(ends[0] for ends, weight in weights.items() if weight >= largest)
@@ -92,13 +95,16 @@ def _choose(weights: dict[Ends, float], rank: _Rank, numeric: bool) -> Value:
         index = np.searchsorted(ends, position - _TOLERANCE * ends[-1])
         return values[min(int(index), len(values) - 1)][0]
     low, high = np.array(values, dtype=np.float64).T
-    return quantile(low, high, ends, rank.fraction)
+    record = 1.0 / n_records if n_records > 0 else math.inf
+    return quantile(low, high, ends, rank.fraction, record)
 
 
-def quantile(low: Vector, high: Vector, ends: Vector, fraction: float) -> float:
+def quantile(
+    low: Vector, high: Vector, ends: Vector, fraction: float, record: float = 1.0
+) -> float:
     """The quantile of numbers in order, spread evenly between two ends each.
 
-    `ends` are the weights up to each of them, itself included.
+    `ends` are the weights up to each of them, itself included; `record` is the weight of a record.
 
     >>> values = np.array([1.0, 2.0, 5.0])
     >>> quantile(values, values, np.array([1.0, 3.0, 4.0]), 0.5)
@@ -106,13 +112,12 @@ def quantile(low: Vector, high: Vector, ends: Vector, fraction: float) -> float:
     >>> quantile(np.array([0.0]), np.array([10.0]), np.array([100.0]), 0.25)
     2.525
     """
-    total = ends[-1]
-    first = max(fraction * (total - 1.0), 0.0)
-    last = min(first + 1.0, total)
+    width = min(record, ends[-1])
+    first = fraction * (ends[-1] - width)
     starts = np.concatenate([[0.0], ends[:-1]])
-    left, right = np.clip(first, starts, ends), np.clip(last, starts, ends)
+    left, right = np.clip(first, starts, ends), np.clip(first + width, starts, ends)
     share = right - left
-    share[share < _TOLERANCE] = 0.0
+    share[share < _TOLERANCE * width] = 0.0
     weight = np.where(ends > starts, ends - starts, 1.0)
     middle = low + (high - low) * (0.5 * (left + right) - starts) / weight
     return float((share * middle).sum() / share.sum())

@@ -29,9 +29,6 @@ from juncture.tables.codebook import Codebook
 from juncture.tables.layout import Vector
 from juncture.tables.queries.products import Kron
 
-# Groups with a smaller share of all records than this do not appear.
-_MIN_SHARE = 1e-12
-
 
 class Source(NamedTuple):
     """What a query is asked of."""
@@ -41,7 +38,7 @@ class Source(NamedTuple):
     total: float
     """The number of records."""
     ask: Callable[[Kron], Vector]
-    """Answers factored queries."""
+    """Answers factored queries, for one record: counts are its answers times the total."""
 
 
 def run(sql: str, source: Source, max_groups: int | None = None) -> SqlAnswer:
@@ -92,13 +89,12 @@ class _Session:
     def _group(self, question: Question) -> GroupTable:
         _check_types(question)
         self._limit_groups(_plain_sizes(question))  # before an attribute is taken to pieces
-        smallest = _MIN_SHARE * self._source.total
         if is_factored(question):
-            factored = Factored(question, self._source.ask, smallest)
+            factored = Factored(question, self._source.ask, self._source.total)
             self._limit_groups(factored.shape)
             with suppress(NotFinite):
                 return factored.table()
-        groups = Joint(question, self._source.ask, smallest).table()
+        groups = Joint(question, self._source.ask, self._source.total).table()
         self._limit_groups([groups.n_rows])
         return groups
 
@@ -111,12 +107,12 @@ class _Session:
         self._limit_groups(_plain_sizes(question))
         question.aggregates.clear()
         if is_factored(question):
-            factored = Factored(question, self._source.ask, 0.0)
+            factored = Factored(question, self._source.ask, self._source.total)
             self._limit_groups(factored.shape)
-            return factored.total(Total((), (), question.conditions))
-        counts = Joint(question, self._source.ask, 0.0).counts()
-        self._limit_groups(counts.shape)
-        return counts
+            return self._source.total * factored.total(Total((), (), question.conditions))
+        shares = Joint(question, self._source.ask, self._source.total).counts()
+        self._limit_groups(shares.shape)
+        return self._source.total * shares
 
     def _limit_groups(self, sizes: Iterable[int]) -> None:
         if self._max_groups is not None and (n_groups := math.prod(sizes)) > self._max_groups:
