@@ -553,3 +553,19 @@ def test_answers_of_inner_queries_may_be_empty() -> None:
     compare(
         model().sql("SELECT SUM(s) FROM (SELECT SUM(age) AS s FROM t WHERE age > 5)"), [(None,)]
     )
+
+
+@pytest.mark.parametrize("total", [1e-300, 0.5, 1.0, 1e15])
+def test_means_do_not_depend_on_the_number_of_records(total: float) -> None:
+    """Averages, correlations and spreads of the population are those of the distribution."""
+    sql = (
+        "SELECT sex, AVG(age), CORR(age, job), VAR_POP(age + job), MIN(age), MAX(age), "
+        "QUANTILE_DISC(age, 0.4), COUNT(*) / SUM(COUNT(*)) OVER () FROM t GROUP BY sex ORDER BY sex"
+    )
+    ours = np.array(model().with_total(total).sql(sql).rows)
+    np.testing.assert_allclose(ours, np.array(model().sql(sql).rows), rtol=1e-9)
+    (row,) = model().with_total(total).sql("SELECT COUNT(*), SUM(age), MEDIAN(age) FROM t").rows
+    mean = model().sql("SELECT AVG(age) FROM t").rows[0][0]
+    assert row[:2] == pytest.approx((total, total * mean), rel=1e-9)
+    if total <= 1.0:  # of a single record, the median is the mean
+        assert row[2] == pytest.approx(mean)
