@@ -89,6 +89,86 @@ CODES = [
     "SELECT COUNT(*) FROM t WHERE " + " AND ".join(["age < 4", "age > 0"] * 300),
     "SELECT COALESCE(NULLIF(COUNT(*), 0), -1), ABS(-SUM(age)), CAST(AVG(age) AS INTEGER) FROM t",
 ]
+TIED = [
+    "SELECT COUNT(*) FROM t WHERE age = 1 OR sex = 1",
+    "SELECT job, COUNT(*) FROM t WHERE NOT (age > 2 AND sex = 0) GROUP BY job ORDER BY job",
+    "SELECT COUNT(*) FROM t WHERE (age, sex) IN ((1, 0), (2, 1), (5, 1))",
+    "SELECT COUNT(*) FROM t WHERE age > job AND sex = 1",
+    'SELECT sex, SUM(CASE WHEN age > job THEN "hours-per-week" ELSE -1 END) FROM t '
+    "GROUP BY sex ORDER BY sex",
+    "SELECT CASE WHEN age > 2 AND sex = 1 THEN 'x' WHEN job = 0 THEN 'y' END AS c, COUNT(*), "
+    "AVG(age) FROM t GROUP BY c ORDER BY c NULLS FIRST",
+    "SELECT sex, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS share FROM t GROUP BY sex ORDER BY 1",
+    "SELECT sex, job, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY sex) FROM t "
+    "GROUP BY sex, job ORDER BY ALL",
+    "SELECT job, COUNT(*) / (SELECT COUNT(*) FROM t WHERE sex = 1) FROM t WHERE sex = 1 "
+    "GROUP BY job ORDER BY job",
+    "SELECT COUNT(*) FROM t WHERE age > (SELECT AVG(age) FROM t)",
+    "SELECT COUNT(*) FROM t WHERE age IN (SELECT age FROM t GROUP BY age HAVING COUNT(*) > 40)",
+    "SELECT SUM(age + job), AVG(age - job), SUM((age + 1) * (job - 2) + sex), SUM(-(age + sex)) "
+    "FROM t",
+    "SELECT sex, STDDEV(age), STDDEV_POP(age), VARIANCE(age), VAR_POP(age), VAR_SAMP(job) FROM t "
+    "GROUP BY sex ORDER BY sex",
+    "SELECT CORR(age, job), COVAR_POP(age, job), COVAR_SAMP(age, job), REGR_SLOPE(age, job), "
+    "REGR_INTERCEPT(age, job), REGR_R2(age, job), REGR_COUNT(age, job) FROM t WHERE age < 5",
+    "SELECT CORR(age, sex), REGR_SLOPE(age, sex), REGR_R2(sex, age) FROM t WHERE sex = 1",
+    "SELECT STDDEV(age + 2 * job) FROM t",
+    "SELECT sex, MEDIAN(age), QUANTILE_CONT(age, 0.3), QUANTILE_DISC(age, 0.25), MIN(age), "
+    "MAX(age), MODE(age), PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age DESC) FROM t "
+    "GROUP BY sex ORDER BY sex",
+    "SELECT MEDIAN(age + job) FILTER (WHERE sex = 1), MIN(age * job) FROM t",
+    "SELECT MEDIAN(age), MIN(age), MODE(age), STDDEV(age) FROM t WHERE age > 5",
+    "WITH old AS (SELECT age AS a, sex FROM t WHERE age > 2) "
+    "SELECT sex, AVG(a) FROM old GROUP BY sex ORDER BY sex",
+    "SELECT AVG(n) FROM (SELECT job, COUNT(*) AS n FROM t GROUP BY job)",
+    "WITH a AS (SELECT * FROM t WHERE sex = 1), b AS (SELECT age * 2 AS d, job FROM a) "
+    "SELECT d, COUNT(*) FROM b WHERE d > 2 GROUP BY d ORDER BY d",
+    "SELECT x.n FROM (SELECT age, COUNT(*) AS n FROM t GROUP BY age) AS x "
+    "ORDER BY x.n DESC LIMIT 2",
+    "SELECT sex, job, COUNT(*), GROUPING(sex, job) FROM t GROUP BY ROLLUP (sex, job) "
+    "ORDER BY 1, 2, 3",
+    "SELECT sex, job, AVG(age) FROM t GROUP BY CUBE (sex, job) ORDER BY 1, 2, 3",
+    "SELECT sex, job, SUM(age) FROM t WHERE age = 3 GROUP BY GROUPING SETS ((sex, job), sex, ()) "
+    "ORDER BY 1, 2, 3",
+    "SELECT sex, COUNT(*) FROM t WHERE age > 5 GROUP BY ROLLUP (sex)",
+    "SELECT FLOOR(age / 2) AS f, CEIL(age / 4), POWER(age // 4, 2), COUNT(*) FROM t "
+    "GROUP BY ALL ORDER BY ALL",
+    "SELECT SUM(SQRT(age)), SUM(LN(age + 1)), AVG(GREATEST(age, 3)), AVG(LEAST(age, job)), "
+    "SUM(EXP(age)), SUM(SIGN(age - 3)) FROM t",
+    "SELECT DISTINCT sex FROM t ORDER BY sex DESC",
+    "SELECT DISTINCT COUNT(*) > 60 FROM t GROUP BY age ORDER BY 1",
+    "SELECT age, RANK() OVER (ORDER BY COUNT(*) DESC), SUM(COUNT(*)) OVER (ORDER BY age) FROM t "
+    "GROUP BY age ORDER BY age",
+    "SELECT age, COUNT(*) FROM t GROUP BY age QUALIFY ROW_NUMBER() OVER (ORDER BY age DESC) <= 2 "
+    "ORDER BY age",
+    "SELECT COUNT(*) FROM t WHERE age IS DISTINCT FROM 3 AND sex IS NOT DISTINCT FROM 1",
+    "SELECT CAST(AVG(age) AS DECIMAL(10, 2)), AVG(age)::DECIMAL(6, 1), SUM(age::DECIMAL(4, 1)) "
+    "FROM t",
+    "SELECT SUM(1 / age), COUNT(*) FILTER (WHERE 1 / age > 1), AVG(age / 0) FROM t",
+    "SELECT COUNT_IF(age > job), COUNT(*) FILTER (WHERE age > job OR sex = 1) FROM t",
+    "SELECT MAX(age) FROM t GROUP BY age ORDER BY 1",
+    "SELECT COUNT(*) FROM t HAVING COUNT(*) > 1000000",
+    "SELECT COUNT(*) FROM t AS people WHERE people.age = 1 OR people.sex = 0 OR 2 > 3",
+    "SELECT TRY_CAST(age AS VARCHAR) AS v, COUNT(*) FROM t GROUP BY v ORDER BY v",
+    'SELECT AVG(age + sex) FROM t WHERE age = 1 OR job = 2 OR "hours-per-week" = 1',
+]
+TIED_LABELS = [
+    "SELECT COUNT(*) FROM t WHERE job = 'clerk' OR sex = 'male'",
+    "SELECT COUNT(*) FROM t WHERE NOT (job = 'clerk' AND sex = 'male')",
+    "SELECT UPPER(LEFT(job, 1)) AS u, LENGTH(job), SUBSTRING(sex, 1, 2), COUNT(*) FROM t "
+    "GROUP BY ALL ORDER BY ALL",
+    "SELECT sex || '-' || COALESCE(job, '?') AS b, COUNT(*) FROM t GROUP BY b ORDER BY b",
+    "SELECT COUNT(*) FROM t WHERE regexp_matches(job, '^[cn]') OR job SIMILAR TO 'p.*t'",
+    "SELECT COUNT(*) FROM t WHERE job LIKE '%l_t' OR job ILIKE 'C%K' OR job LIKE 'n!_%' ESCAPE '!'",
+    "SELECT MIN(job), MAX(job), MEDIAN(job), MODE(job) FROM t WHERE age < 4",
+    "SELECT job, sex, COUNT(*) FROM t GROUP BY ROLLUP (job, sex) ORDER BY 1, 2, 3",
+    "SELECT COUNT(*) FROM t WHERE job IS DISTINCT FROM 'clerk' AND sex > 'f'",
+    "SELECT (job, sex) IN (('clerk', 'male'), ('nurse', 'female')) AS p, COUNT(*) FROM t "
+    "GROUP BY p ORDER BY p",
+    "SELECT COUNT(*) FROM t WHERE (job = 'clerk') IS TRUE OR TRY_CAST(job AS INTEGER) = 1",
+    "SELECT job, SUM(age) / SUM(SUM(age)) OVER () FROM t GROUP BY job HAVING job IS NOT NULL "
+    "ORDER BY job",
+]
 LABELS = [
     "SELECT job, COUNT(*) FROM t GROUP BY job ORDER BY job",
     "SELECT job, COUNT(*) FROM t GROUP BY job ORDER BY job NULLS FIRST",
@@ -113,16 +193,16 @@ def compare(ours: Any, theirs: list[tuple[Any, ...]]) -> None:
             if isinstance(b, str | bool) or b is None:
                 assert a == b
             else:
-                assert float(a) == pytest.approx(float(b), rel=1e-9, abs=1e-9)
+                assert float(a) == pytest.approx(float(b), rel=1e-9, abs=1e-9, nan_ok=True)
 
 
-@pytest.mark.parametrize("sql", CODES)
+@pytest.mark.parametrize("sql", CODES + TIED)
 def test_codes(sql: str) -> None:
     """The attributes' codes are the values."""
     compare(model().sql(sql), expanded(labelled=False).execute(sql).fetchall())
 
 
-@pytest.mark.parametrize("sql", LABELS)
+@pytest.mark.parametrize("sql", LABELS + TIED_LABELS)
 def test_values(sql: str) -> None:
     """With a codebook, the user's values are, and a code may stand for a missing one."""
     answer = model().with_codebook(BOOK).sql(sql)
@@ -156,7 +236,7 @@ def test_intervals_count_in_proportion() -> None:
         with pytest.raises(InvalidInput, match="solve the condition for the column"):
             ask(f"SELECT COUNT(*) FROM t WHERE {wrong}")
     with pytest.raises(InvalidInput, match="solve the condition for the column"):
-        made.sql("SELECT age // 10 AS d, COUNT(*) FROM t GROUP BY d")
+        made.sql("SELECT age % 10 AS d, COUNT(*) FROM t GROUP BY d")
     rows = made.sql("SELECT age, COUNT(*) FROM t GROUP BY age ORDER BY age DESC").rows
     assert [row[0] for row in rows] == ["[60, 100)", "[20, 60)", "[0, 20)"]
 
@@ -194,49 +274,67 @@ def test_values_outside_the_domain_are_neither_missing_nor_comparable() -> None:
 
 
 REFUSED = [
-    ("SELECT * FROM t", "SELECT \\*"),
+    ("SELECT * FROM t", "got records"),
     ("SELECT age, sex FROM t", "got records"),
     ("SELECT COUNT(*) FROM t JOIN u ON t.age = u.age", "Joins"),
-    ("SELECT COUNT(*) FROM (SELECT * FROM t)", "subquery"),
-    ("SELECT COUNT(*) FROM t WHERE age IN (SELECT 1)", "subquery"),
-    ("SELECT DISTINCT age FROM t GROUP BY age", "DISTINCT"),
+    ("SELECT COUNT(*) FROM t, u", "Joins"),
+    ("SELECT COUNT(*) FROM t WHERE age IN (SELECT 1)", "no FROM"),
+    ("SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM t)", "Use IN"),
+    ("SELECT COUNT(*) FROM t a WHERE age > (SELECT AVG(age) FROM t b WHERE b.sex = a.sex)",
+     "a.sex"),
+    ("SELECT COUNT(*) FROM (SELECT age FROM t) WHERE sex = 'male'", "'sex'"),
+    ("SELECT COUNT(*) FROM t WHERE age = (SELECT age FROM t GROUP BY age)", "one row"),
+    ("SELECT COUNT(*) FROM t WHERE age = (SELECT 1 AS a, COUNT(*) FROM t)", "one column"),
+    ("SELECT COUNT(*) FROM t UNION SELECT COUNT(*) FROM t", "another kind"),
+    ("WITH RECURSIVE u AS (SELECT age FROM t) SELECT COUNT(*) FROM u", "recursion"),
     ("SELECT COUNT(DISTINCT age) FROM t", "distinct"),
-    ("SELECT MAX(age) FROM t GROUP BY age", "are supported"),
-    ("SELECT MEDIAN(age), COUNT(*) FROM t", "are supported"),
-    ("SELECT COUNT(*) FROM t WHERE age = 1 OR sex = 'male'", "joined by AND only"),
-    ("SELECT COUNT(*) FROM t WHERE age = sex", "joined by AND only"),
-    ('SELECT SUM(age + "hours-per-week") FROM t', "one attribute in each part"),
+    ("SELECT DISTINCT ON (age) age, COUNT(*) FROM t GROUP BY age", "DISTINCT ON"),
+    ("SELECT age AS a, b AS c, c AS b, COUNT(*) FROM t", "circle"),
+    ("SELECT COUNT(*) FROM read_csv('records.csv')", "understood here"),
+    ("SELECT ARG_MAX(job, age) FROM t", "understood here"),
+    ("SELECT COUNT(*) FROM t WHERE age BETWEEN SYMMETRIC 3 AND 1", "understood here"),
+    ("SELECT COUNT(*) FROM t WHERE age = sex", "DuckDB"),
     ("SELECT SUM(COUNT(*)) FROM t", "no aggregates in an aggregate"),
     ("SELECT COUNT(*) FROM t WHERE COUNT(*) > 1", "no aggregates"),
     ("SELECT sex, COUNT(*) FROM t", "group by every column"),
     ("SELECT COUNT(*) FROM t WHERE income = 1", "income"),
     ("SELECT COUNT(*) FROM t WHERE age = 77", "one that a code stands for"),
+    ("SELECT COUNT(*) FROM t WHERE (age, sex) IN ((77, 'male'))", "one that a code stands for"),
     ("SELECT COUNT(*) FROM t WHERE job = 'baker'", "'clerk', 'nurse', 'pilot', None"),
-    ("SELECT COUNT(*) FROM t WHERE job < 3", "texts with texts"),
-    ("SELECT SUM(job) FROM t", "add up numbers"),
-    ("SELECT COUNT(*) OVER () FROM t", "window"),
+    ("SELECT COUNT(*) FROM t WHERE job < 3", "DuckDB .*Cannot compare"),
+    ("SELECT SUM(job) FROM t", r"DuckDB .*sum\(VARCHAR\)"),
+    ("SELECT COUNT(*) OVER () FROM t", "got records"),
     ("SELECT COUNT(*) FROM t USING SAMPLE 10%", "must"),
-    ("SELECT COUNT(*) FROM t LIMIT 50%", "LIMIT"),
+    ("SELECT COUNT(*) FROM t LIMIT 50%", "understood here"),
     ("SELECT COUNT(*) FROM t LIMIT -1", "LIMIT"),
     ("SELECT COUNT(*) FROM t LIMIT NULL", "LIMIT"),
-    ("SELECT COUNT(*) FROM t FETCH FIRST 1 ROWS ONLY", "LIMIT"),
+    ("SELECT COUNT(*) FROM t FETCH FIRST 1 ROWS ONLY", "FETCH"),
     ("SELECT COUNT(age, sex) FROM t", "one expression"),
-    ("SELECT SUM(CAST(job AS INTEGER)) FROM t", "calculate with numbers"),
-    ("SELECT SUM(-job) FROM t", "calculate with numbers"),
-    ("SELECT SUM(ABS(job)) FROM t", "calculate with numbers"),
-    ("SELECT SUM(ROUND(job)) FROM t", "calculate with numbers"),
-    ("SELECT sex, COUNT(*) FROM t GROUP BY ROLLUP (sex)", "must"),
+    ("SELECT SUM(CAST(job AS INTEGER)) FROM t", "Could not convert string 'clerk'"),
+    ("SELECT SUM(-job) FROM t", "DuckDB"),
+    ("SELECT AVG(age > 2) FROM t", r"avg\(BOOLEAN\)"),
+    ("SELECT COUNT(*) FROM t WHERE age % 0 = 1", "Division by zero"),
+    ("SELECT COUNT(*) FROM t WHERE job LIKE sex", "pattern of LIKE"),
+    ("SELECT QUANTILE_CONT(age, 2) FROM t", "QUANTILE"),
+    ("SELECT QUANTILE_CONT(age, -0.5) FROM t", "from 0 to 1"),
+    ("SELECT GETENV('HOME'), COUNT(*) FROM t", "understood here"),
+    ("SELECT COUNT(*) FROM t WHERE REPEAT(job, 1000000000) = ''", "understood here"),
+    ("SELECT COUNT(*) FROM t WHERE regexp_matches(job, '(a{1000}){1000}')", "DuckDB"),
     ("SELECT COUNT(*) FROM t WHERE age = " + "(" * 3000 + "1" + ")" * 3000, "`sql` must"),
     ("SELECT age, COUNT(*) FROM t GROUP BY 7", "positions from 1 to 2"),
+    ("SELECT age, COUNT(*) FROM t GROUP BY CUBE(age, sex, job), CUBE(age, sex, job), "
+     "CUBE(age, sex, job)", "grouping sets"),
+    ("SELECT age, COUNT(*) FROM t GROUP BY ROLLUP(age, age)", "each column once"),
     ("DELETE FROM t", "another kind of statement"),
     ("SELECT 1; SELECT 2", "got 2 statements"),
-    ("SELECT CAST(1e308 * 1e308 * COUNT(*) AS INTEGER) FROM t", "below 1e308"),
-    ("SELECT (1e308 * 1e308) % 2, COUNT(*) FROM t", "below 1e308"),
+    ("SELECT CAST(1e308 * 1e308 * COUNT(*) AS INTEGER) FROM t", "out of range"),
+    ("SELECT COUNT(*) * " + "9" * 5000 + " FROM t", "DuckDB"),
+    ("SELECT ROUND(COUNT(*), " + str(10**30) + ") FROM t", "DuckDB"),
     ("SELECT FROM WHERE", "one SELECT"),
     ("", "got nothing"),
     (" ; ", "got nothing"),
-    ("WITH u AS (SELECT 1) SELECT COUNT(*) FROM u", "WITH|subquery"),
-]
+    ("WITH u AS (SELECT 1) SELECT COUNT(*) FROM u", "no FROM"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("sql", "reason"), REFUSED)
@@ -246,7 +344,7 @@ def test_what_has_no_answer_is_refused_with_a_reason(sql: str, reason: str) -> N
         model().with_codebook(BOOK).sql(sql)
 
 
-@pytest.mark.parametrize("places", [-400, -300, -2, -1, 0, 1, 5, 15, 17, 22, 300, 400, 10**30])
+@pytest.mark.parametrize("places", [-400, -300, -2, -1, 0, 1, 5, 15, 17, 22, 300, 400])
 def test_rounding_to_any_number_of_places(places: int) -> None:
     """ROUND gives the nearest number with so many places, whatever their number."""
     sql = f"SELECT ROUND(COUNT(*), {places}), ROUND(1e300 * COUNT(*), {places}), COUNT(*) FROM t"
@@ -257,13 +355,6 @@ def test_rounding_to_any_number_of_places(places: int) -> None:
     assert abs(Decimal(large) / 10**300 - exact) <= unit / Decimal(10) ** 300 + exact / 10**14
     if places >= 17:
         assert rounded == count
-
-
-def test_numbers_of_any_length() -> None:
-    """A constant with more digits than any number has is infinite, not an accident."""
-    long = "9" * 5000
-    answer = model().sql(f"SELECT COUNT(*) * {long}, COUNT(*) FROM t WHERE age < {long}")
-    assert answer.rows[0] == (math.inf, pytest.approx(model().total))
 
 
 def test_answers_can_be_read() -> None:
@@ -357,3 +448,124 @@ def test_counts_of_groups_are_all_there() -> None:
     assert (expected == 0).any()
     np.testing.assert_allclose(model().sql_counts(sql), expected, atol=1e-9)
     assert len(model().sql(sql).rows) == (expected > 0).sum()
+
+
+@pytest.mark.parametrize(
+    ("sql", "n_groups"),
+    [
+        ("SELECT age, COUNT(*) FROM t WHERE age > 1 OR sex = 1 GROUP BY age", 6),
+        ("SELECT age + sex AS s, COUNT(*) FROM t GROUP BY s", 7),
+        ("SELECT age, MEDIAN(job) FROM t WHERE age < 4 GROUP BY age", 4),
+        ("SELECT age, sex, COUNT(*) FROM t GROUP BY ROLLUP (age, sex)", 12 + 6 + 1),
+    ],
+)
+def test_a_limit_counts_the_groups_of_joint_tables_too(sql: str, n_groups: int) -> None:
+    """As many groups as there are in the answer are allowed; one fewer is refused."""
+    assert len(model().sql(sql, max_groups=max(n_groups, 6)).rows) == n_groups
+    with pytest.raises(ModelTooLarge, match="groups"):
+        model().sql(sql, max_groups=n_groups - 1)
+
+
+def test_counts_of_groups_under_tied_conditions() -> None:
+    """Counts by single attributes may have conditions on several, and come in the order asked."""
+    sql = "SELECT job, age > 2, COUNT(*) FROM t WHERE age = 1 OR sex = 1 GROUP BY job, age > 2"
+    masked = counts()[:, :, :, :].astype(float)
+    masked[[0, 2, 3, 4, 5], 0] = 0.0
+    by_age = masked.sum(axis=(1, 3))
+    expected = np.array([by_age[:3].sum(axis=0), by_age[3:].sum(axis=0)]).T
+    np.testing.assert_allclose(model().sql_counts(sql), expected, atol=1e-9)
+    with pytest.raises(InvalidInput, match="single attributes"):
+        model().sql_counts("SELECT age + sex, COUNT(*) FROM t GROUP BY 1")
+
+
+def test_a_joint_table_that_is_too_large_is_refused_before_it_is_made() -> None:
+    """The limit and the attributes are named, nothing is allocated, and AND stays possible."""
+    domain = Domain({f"x{i}": 100 for i in range(5)})
+    made = Model.of_potentials(domain, [], 1000.0)
+    tracemalloc.start()
+    with pytest.raises(ModelTooLarge, match=r"1,048,576 combinations.*x0 \(100\), x1 \(100\)"):
+        made.sql("SELECT COUNT(*) FROM t WHERE x0 + x1 + x2 + x3 > x4")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    tracemalloc.stop()
+    sql = "SELECT COUNT(*) FROM t WHERE x0 > x1 AND x2 < 50 AND x3 < 10 AND x4 = 7"
+    assert made.sql(sql).rows[0][0] == pytest.approx(1000 * 0.495 * 0.5 * 0.1 * 0.01)
+    factored = "SELECT STDDEV_POP(x0), CORR(x1, x2), AVG(x3 - x4), SUM(x0 + x1 * x2) FROM t"
+    (row,) = made.sql(factored).rows
+    assert row == pytest.approx((math.sqrt(9999 / 12), 0.0, 0.0, 1000 * (49.5 + 49.5**2)), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x LIKE '" + "%a_" * 300 + "%b'",
+        "x ILIKE '" + "%a%_" * 300 + "%b'",
+        "regexp_matches(x, '(a*)*(a|aa)*(a*)*c$')",
+        "x SIMILAR TO '(a|aa|aaa)+c'",
+    ],
+)
+def test_hostile_patterns_take_linear_time(condition: str) -> None:
+    """Patterns that make backtracking matchers hang are answered: no text matches these."""
+    book = Codebook({"x": Coding(("a" * 5000, "a" * 4999))})
+    made = Model.of_potentials(Domain({"x": 2}), [], 10.0).with_codebook(book)
+    assert made.sql(f"SELECT COUNT(*) FROM t WHERE {condition}").rows == ((0.0,),)
+
+
+def test_dates_are_dates_where_their_parts_are_asked_for() -> None:
+    """Days, months and years are texts; functions of dates know them as far as they go."""
+    codings = {
+        "day": Coding(("2024-02-28", "2024-02-29", "2024-03-01", None)),
+        "month": Coding(("2023-12", "2024-01", "2024-02")),
+        "week": Coding(("2024-01-01", "2024-01-08")),
+    }
+    domain = Domain({name: coding.size for name, coding in codings.items()})
+    made = Model.of_potentials(domain, [], 24.0).with_codebook(Codebook(codings))
+
+    def ask(sql: str) -> tuple[tuple[Any, ...], ...]:
+        return made.sql(sql).rows
+
+    by_month = "SELECT YEAR(day) AS y, MONTH(day) AS m, COUNT(*) FROM t GROUP BY y, m ORDER BY m"
+    assert ask(by_month) == ((2024, 2, 12.0), (2024, 3, 6.0), (None, None, 6.0))
+    assert ask("SELECT COUNT(*) FROM t WHERE day > DATE '2024-02-28'") == ((12.0,),)
+    assert ask("SELECT EXTRACT(year FROM month) AS y, COUNT(*) FROM t GROUP BY y ORDER BY y") == (
+        (2023, 8.0),
+        (2024, 16.0),
+    )
+    assert ask(
+        "SELECT DATE_PART('quarter', month) AS q, COUNT(*) FROM t GROUP BY q ORDER BY q"
+    ) == (
+        (1, 16.0),
+        (4, 8.0),
+    )
+    assert ask(
+        "SELECT DISTINCT CAST(DATE_TRUNC('month', day) AS DATE) FROM t ORDER BY 1 LIMIT 1"
+    ) == (("2024-02-01",),)
+    with pytest.raises(InvalidInput, match="Its values are months"):
+        ask("SELECT DAYOFWEEK(month), COUNT(*) FROM t GROUP BY 1")
+    with pytest.raises(InvalidInput, match="DuckDB"):  # the first days of weeks, perhaps
+        ask("SELECT MONTH(week), COUNT(*) FROM t GROUP BY 1")
+
+
+def test_answers_of_inner_queries_may_be_empty() -> None:
+    """A query over an answer without rows, or with missing values only, still has an answer."""
+    inner = "SELECT age, COUNT(*) AS n, SUM(age) AS s FROM t WHERE age > 5 GROUP BY age"
+    sql = f"SELECT SUM(n), MAX(age), COUNT(*) FROM ({inner})"
+    assert model().sql(sql).rows == ((None, None, 0),)
+    compare(
+        model().sql("SELECT SUM(s) FROM (SELECT SUM(age) AS s FROM t WHERE age > 5)"), [(None,)]
+    )
+
+
+@pytest.mark.parametrize("total", [1e-300, 0.5, 1.0, 1e15])
+def test_means_do_not_depend_on_the_number_of_records(total: float) -> None:
+    """Averages, correlations and spreads of the population are those of the distribution."""
+    sql = (
+        "SELECT sex, AVG(age), CORR(age, job), VAR_POP(age + job), MIN(age), MAX(age), "
+        "QUANTILE_DISC(age, 0.4), COUNT(*) / SUM(COUNT(*)) OVER () FROM t GROUP BY sex ORDER BY sex"
+    )
+    ours = np.array(model().with_total(total).sql(sql).rows)
+    np.testing.assert_allclose(ours, np.array(model().sql(sql).rows), rtol=1e-9)
+    (row,) = model().with_total(total).sql("SELECT COUNT(*), SUM(age), MEDIAN(age) FROM t").rows
+    mean = model().sql("SELECT AVG(age) FROM t").rows[0][0]
+    assert row[:2] == pytest.approx((total, total * mean), rel=1e-9)
+    if total <= 1.0:  # of a single record, the median is the mean
+        assert row[2] == pytest.approx(mean)

@@ -51,10 +51,9 @@ def query(
 ) -> None:
     """Ask a release a question: in SQL, or by columns and conditions. This costs no privacy.
 
-    SQL may use COUNT, SUM and AVG, with conditions on single columns joined by AND, GROUP BY,
-    HAVING, ORDER BY and LIMIT. Put texts in single quotes, and column names with characters other
-    than letters, digits and _ in double quotes. Answers are expected values, so counts need not be
-    whole numbers.
+    SQL is one SELECT with aggregates, as in DuckDB, without joins. Put texts in single quotes, and
+    column names with characters other than letters, digits and _ in double quotes. Answers are
+    expected values, so counts need not be whole numbers.
 
     \b
     Examples:

@@ -308,10 +308,12 @@ class Model:
         return Records(columns, codebook=self.codebook, seed=key)
 
     def sql(self, query: str, *, max_groups: int | None = None) -> SqlAnswer:
-        """The answer to a SELECT with counts, sums and averages, over one table of any name.
+        """The answer to a SELECT with aggregates, over one table of any name.
 
-        Columns are the attributes; values are the codebook's names, or the codes. A query that
-        would make more than `max_groups` groups is refused before anything is computed.
+        Columns are the attributes; values are the codebook's names, or the codes. The answer is
+        DuckDB's on the records that the model stands for, with expected counts as weights. A query
+        that makes more than `max_groups` groups is refused, where possible before anything is
+        computed.
         """
         from juncture.model.sql import select  # noqa: PLC0415  (the parser is slow to import)
 

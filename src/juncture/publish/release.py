@@ -141,7 +141,7 @@ class Release:
         return f"Release({', '.join([*parts, 'with a schema' if self.schema else 'no schema'])})"
 
     def sql(self, query: str, *, max_groups: int | None = None) -> SqlAnswer:
-        """The answer to a SELECT with counts, sums and averages: see `Model.sql`."""
+        """The answer to a SELECT with aggregates: see `Model.sql`."""
         return self.model.sql(query, max_groups=max_groups)
 
     def project(self, attributes: Iterable[str]) -> Factor:

@@ -1,113 +1,168 @@
-"""What a query says about one attribute: its codes in pieces, their groups, and the block of both.
+"""One attribute as a table for DuckDB: its codes in pieces, with their values.
 
 An attribute whose codes stand for intervals is cut at the numbers that the query compares it with,
-so that a condition counts the right share of an interval, and a sum takes the middle of that share.
+so that a condition counts the right share of an interval. Where the query adds up a curved
+expression of it, each piece becomes the points of a quadrature, exact for polynomials. Both take
+the numbers in an interval to be spread evenly.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from juncture.errors import InvalidInput
-from juncture.model.sql.scalar import Expr, Value, evaluate
-from juncture.tables.codebook import Coding, Special
-from juncture.tables.queries.blocks import Block, Buckets, Identity, Matrix
+from juncture.model.sql.rewrite import OUTSIDE_PREFIX
+from juncture.tables.codebook import Coding, Meaning, Special, label_of
+from juncture.tables.layout import Vector
 
-Key = tuple[Any, ...]
-
-# A matrix with more entries than this is kept sparse: most of them are zero.
-_MAX_DENSE = 1 << 20
-
-
-class Piece(NamedTuple):
-    """A code, or a stretch of the interval that it stands for."""
-
-    code: int
-    share: float
-    value: Any
+KEY_PREFIX = "juncture_key_"
+"""Before an attribute's name: the column of ranks that tells its codes apart."""
+LOW_PREFIX, HIGH_PREFIX = "juncture_low_", "juncture_high_"
+"""Before an attribute's name: the columns of the ends of its pieces."""
+_INT64 = 1 << 63
 
 
-def cut_codes(coding: Coding, cuts: Sequence[float]) -> Iterator[Piece]:
-    """The pieces of all codes; intervals are cut at the numbers inside them."""
+class Interval(NamedTuple):
+    """How an attribute with intervals is taken apart."""
+
+    cuts: tuple[float, ...] = ()
+    n_points: int = 1
+    """Points of the quadrature in each piece."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The codes of one attribute, whole or in parts, and their columns for DuckDB."""
+
+    codes: NDArray[np.intp]
+    shares: Vector
+    columns: dict[str, pa.Array]
+
+    @property
+    def table(self) -> pa.Table:
+        """The columns as a table."""
+        return pa.table(self.columns)
+
+
+def is_special(coding: Coding) -> bool:
+    """Whether some codes stand for no value of one type: intervals, values outside, a mixture."""
+    kinds = {_kind(meaning) for meaning in coding.meanings if meaning is not None}
+    return bool(kinds & {tuple, Special}) or len(kinds) > 1
+
+
+def has_intervals(coding: Coding) -> bool:
+    """Whether some codes stand for intervals of numbers."""
+    return any(isinstance(meaning, tuple) for meaning in coding.meanings)
+
+
+def find_bounds(coding: Coding) -> tuple[float, float]:
+    """The least and the largest number of a coding's intervals."""
+    ends = [end for meaning in coding.meanings if isinstance(meaning, tuple) for end in meaning]
+    return min(ends), max(ends)
+
+
+def has_outside(coding: Coding) -> bool:
+    """Whether some codes stand for values that nothing is known of."""
+    return any(map(_unknown_test(coding), coding.meanings))
+
+
+def rank_codes(coding: Coding) -> list[int | None]:
+    """For each code, its index in the order of values; none for missing ones."""
+    known = [c for c, meaning in enumerate(coding.meanings) if meaning is not None]
+    ranks: list[int | None] = [None] * coding.size
+    for rank, code in enumerate(sorted(known, key=lambda c: _order(coding.meanings[c]))):
+        ranks[code] = rank
+    return ranks
+
+
+def labels_by_rank(coding: Coding) -> list[Any]:
+    """The label of each rank."""
+    ranks = rank_codes(coding)
+    pairs = [(rank, code) for code, rank in enumerate(ranks) if rank is not None]
+    return [label_of(coding.meanings[code]) for _, code in sorted(pairs)]
+
+
+def make_pieces(name: str, coding: Coding, interval: Interval) -> Pieces:
+    """An attribute's codes as rows, those that stand for intervals in pieces."""
+    is_unknown = _unknown_test(coding)
+    rows = list(_cut(coding, interval))
+    codes = np.array([row[0] for row in rows], dtype=np.intp)
+    values = [None if is_unknown(row[2]) else row[2] for row in rows]
+    columns = {name: _to_arrow(values)}
+    if has_outside(coding):
+        columns[OUTSIDE_PREFIX + name] = pa.array([is_unknown(row[2]) for row in rows], pa.bool_())
+    if is_special(coding):
+        ranks = rank_codes(coding)
+        columns[KEY_PREFIX + name] = pa.array([ranks[code] for code in codes], pa.int64())
+    if has_intervals(coding):
+        columns[LOW_PREFIX + name] = pa.array([row[3] for row in rows], pa.float64())
+        columns[HIGH_PREFIX + name] = pa.array([row[4] for row in rows], pa.float64())
+    return Pieces(codes, np.array([row[1] for row in rows]), columns)
+
+
+def _cut(
+    coding: Coding, interval: Interval
+) -> Iterator[tuple[int, float, Any, float | None, float | None]]:
+    """For each piece: the code, its share of the code's records, its value, and its ends."""
+    points, weights = _quadrature(interval.n_points)
     for code, meaning in enumerate(coding.meanings):
         if isinstance(meaning, tuple):
             low, high = meaning
-            ends = [low, *(cut for cut in cuts if low < cut < high), high]
+            ends = [low, *(cut for cut in interval.cuts if low < cut < high), high]
             for left, right in pairwise(ends):
-                yield Piece(code, (right - left) / (high - low), 0.5 * (left + right))
+                for point, weight in zip(points, weights, strict=True):
+                    share = weight * (right - left) / (high - low)
+                    yield code, share, left + point * (right - left), left, right
         else:
-            yield Piece(code, 1.0, meaning)
+            number = meaning if isinstance(meaning, int | float) else None
+            yield code, 1.0, meaning, number, number
 
 
-def group_block(pieces: Iterable[Piece], keys: Iterable[Key], size: int) -> Block | None:
-    """The block that counts groups, if each code belongs to one group; else None.
-
-    Such a block needs no matrix; where each code is a group of its own, it is the identity, and
-    the answer is a marginal that the model may already have.
-    """
-    rows: dict[Key, int] = {}
-    row_of_code: dict[int, int] = {}
-    for piece, key in zip(pieces, keys, strict=True):
-        row = rows.setdefault(key, len(rows))
-        if row_of_code.setdefault(piece.code, row) != row:
-            return None
-    if len(rows) == size:
-        return Identity()
-    return Buckets(row_of_code[code] for code in range(size))
+def _quadrature(n_points: int) -> tuple[list[float], list[float]]:
+    """Points between 0 and 1 and their weights: exact for polynomials of degree 2 n - 1."""
+    points, weights = np.polynomial.legendre.leggauss(n_points)
+    return ((points + 1.0) / 2.0).tolist(), (weights / 2.0).tolist()
 
 
-def weighted_block(
-    pieces: Sequence[Piece],
-    keys: Sequence[Key],
-    size: int,
-    factors: Sequence[Expr],
-    conditions: Sequence[Expr],
-    *,
-    is_count: bool,
-) -> Block:
-    """A matrix with a row for each group and a column for each code.
-
-    An entry is the share of the code's records that meet the conditions, times the product of the
-    factors there; for a count, records where a factor is missing do not count.
-    """
-    rows = {key: row for row, key in enumerate(dict.fromkeys(keys))}
-    entries = []
-    for piece, key in zip(pieces, keys, strict=True):
-        lookup = constant_lookup(piece.value)
-        if all(evaluate(condition, lookup) for condition in conditions):
-            values = [evaluate(factor, lookup) for factor in factors]
-            outside = any(isinstance(value, Special) for value in values)
-            if None not in values and (is_count or not outside):
-                weight = 1.0 if is_count else math.prod(map(_as_number, values))
-                entries.append((rows[key], piece.code, piece.share * weight))
-    return _make_matrix(entries, (len(rows), size))
+def _kind(meaning: Meaning) -> type[Any]:
+    if isinstance(meaning, bool):
+        return bool
+    return float if isinstance(meaning, int | float) else type(meaning)
 
 
-def _make_matrix(entries: Sequence[tuple[int, int, float]], shape: tuple[int, int]) -> Matrix:
-    indices = np.array([entry[:2] for entry in entries], dtype=np.intp).reshape(-1, 2).T
-    weights = np.array([entry[2] for entry in entries])
-    if math.prod(shape) > _MAX_DENSE:
-        from scipy.sparse import coo_array  # noqa: PLC0415  (slow to import)
-
-        return Matrix(coo_array((weights, tuple(indices)), shape=shape).tocsr())
-    matrix = np.zeros(shape)
-    np.add.at(matrix, tuple(indices), weights)
-    return Matrix(matrix)
+def _unknown_test(coding: Coding) -> Callable[[Meaning], bool]:
+    """A test for meanings that no comparison is about: beside intervals, texts are such."""
+    intervals = has_intervals(coding)
+    return lambda meaning: isinstance(meaning, Special) or (intervals and isinstance(meaning, str))
 
 
-def constant_lookup(value: Value) -> Callable[[Expr], Value]:
-    """A lookup for an expression of one column, at one of the column's values."""
-    return lambda _column: value
+def _order(meaning: Meaning) -> tuple[int, Any]:
+    if isinstance(meaning, tuple):
+        return (0, meaning[0])
+    if isinstance(meaning, int | float):
+        return (0, meaning)
+    return (1, str(meaning))
 
 
-def _as_number(value: object) -> float:
-    if not isinstance(value, int | float):
-        raise InvalidInput(
-            f"`sql` must add up numbers; got {value!r}. Count texts with COUNT(*) and WHERE."
-        )
-    return float(value)
+def _to_arrow(values: Sequence[Any]) -> pa.Array:
+    """A column of the narrowest type that holds all values; texts, where nothing else does."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {bool} and kinds:
+        return pa.array(values, pa.bool_())
+    if kinds <= {int} and all(-_INT64 <= v < _INT64 for v in values if v is not None):
+        return pa.array(values, pa.int64())
+    if kinds <= {int, float}:
+        return pa.array([None if v is None else float(v) for v in values], pa.float64())
+    return pa.array([None if v is None else str(v) for v in values], pa.string())
+
+
+def collides(names: Iterable[str]) -> bool:
+    """Whether names differ in letter case only, which DuckDB does not tell apart."""
+    lower = [name.lower() for name in names]
+    return len(set(lower)) < len(lower)

@@ -1,138 +1,174 @@
-"""The groups of a SELECT, from its tables to the rows of its answer."""
+"""The groups of a SELECT on their way to the rows of its answer."""
 
 from __future__ import annotations
 
-from functools import cmp_to_key, partial
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 from sqlglot import exp
 
 from juncture.errors import InvalidInput
-from juncture.model.sql.attributes import Key
-from juncture.model.sql.scalar import Expr, Value, evaluate
-from juncture.model.sql.syntax import AGGREGATES, ALIAS, strip_filter
+from juncture.model.sql.aggregates import Mask
+from juncture.model.sql.answer import SqlAnswer
+from juncture.model.sql.attributes import is_special, labels_by_rank
+from juncture.model.sql.engine import read_values
+from juncture.model.sql.question import Question
+from juncture.model.sql.syntax import AGGREGATES, Expr, clause_expressions, is_windowed, write
 from juncture.tables.layout import Vector
 
-# Groups with a smaller share of all records than this do not appear.
-_MIN_SHARE = 1e-12
+# Digits of an aggregate that count: those beyond come from rounding, and would split ties.
+_DIGITS = 12
 
 
-class Tables(Protocol):
-    """What groups need from their SELECT."""
+@dataclass(frozen=True)
+class GroupTable:
+    """A row for each group: its keys, its aggregates, and which keys it leaves out."""
 
-    total: float
-    grouped: dict[str, list[Expr]]
-    """For each attribute that is grouped by, the expressions in GROUP BY."""
+    keys: list[Any]
+    aggregates: list[Any]
+    left_out: list[Any]
+    """For grouping sets, for each key whether the group is of all its values: 1 or 0."""
 
-    def groups_of(self, name: str) -> list[Key]:
-        """The groups of an attribute."""
-
-    def tables_of(self, node: Expr) -> tuple[Vector, Vector | None]:
-        """The shares of records behind an aggregate; the sums where it is not a count itself."""
-
-    def resolve_alias(self, name: str) -> Expr:
-        """The expression that an alias stands for."""
+    n_rows: int
 
 
-class Groups:
-    """Some groups of a SELECT, in some order, by their indices in its tables."""
+def round_off(values: Vector) -> Vector:
+    """Numbers without their last digits: counts that are equal but for rounding are ties."""
+    with np.errstate(all="ignore"):
+        size = np.floor(np.log10(np.abs(values)))
+        unit = 10.0 ** (_DIGITS - size)
+        rounded = np.round(values * unit) / unit
+    result: Vector = np.where(np.isfinite(rounded), rounded, values)
+    return result
 
-    def __init__(self, tables: Tables, indices: NDArray[np.intp]) -> None:
-        self._tables, self._indices = tables, indices
-        self._keys: dict[str, list[Any]] = {}
-        grouped = [(nodes, tables.groups_of(name)) for name, nodes in tables.grouped.items()]
-        shape = [len(keys) for _, keys in grouped]
-        axes = np.unravel_index(indices, [1, *shape])[1:]  # a table without axes has one entry
-        for (nodes, keys), axis in zip(grouped, axes, strict=True):
-            for position, node in enumerate(nodes):
-                values = [key[position] for key in keys]
-                self._keys[node.sql()] = [values[index] for index in axis.tolist()]
 
-    @classmethod
-    def with_records(cls, tables: Tables, shares: Vector) -> Groups:
-        """The groups that have records; without GROUP BY, the one group of all records."""
-        if not tables.grouped:
-            return cls(tables, np.zeros(1, dtype=np.intp))
-        return cls(tables, np.flatnonzero(shares > _MIN_SHARE))
+def known_column(values: Vector, known: Mask) -> pa.Array:
+    """A column of numbers, missing where they are not known."""
+    return pa.array(values, pa.float64(), mask=~known)
 
-    def where(self, condition: Expr) -> Groups:
-        """The groups for which a condition holds."""
-        return self._take([row for row, holds in enumerate(self.column(condition)) if holds])
 
-    def sort(self, nodes: list[Expr], order: list[exp.Ordered]) -> Groups:
-        """The same groups in the order that the values of expressions give."""
-        columns = ([_round_off(value) for value in self.column(node)] for node in nodes)
-        keys = list(zip(*columns, strict=True))
+class Outputs:
+    """What a SELECT makes of its groups: HAVING, windows, outputs, order and limits."""
 
-        def compare(left: int, right: int) -> int:
-            return _compare_rows(keys[left], keys[right], order)
+    def __init__(self, question: Question, groups: GroupTable) -> None:
+        self._question, self._groups = question, groups
+        self._aggregate_index = {text: i for i, text in enumerate(question.aggregates)}
+        # Of keys that go by rank, the labels.
+        self._labels: dict[int, list[Any]] = {}
+        for index, node in enumerate(question.keys):
+            if isinstance(node, exp.Column) and is_special(question.codebook[node.name]):
+                self._labels[index] = labels_by_rank(question.codebook[node.name])
 
-        return self._take(sorted(range(len(keys)), key=cmp_to_key(compare)))
-
-    def slice(self, first: int, limit: int | None) -> Groups:
-        """The groups from index `first` on, at most `limit` of them."""
-        end = None if limit is None else first + limit
-        return Groups(self._tables, self._indices[first:end])
-
-    def _take(self, rows: list[int]) -> Groups:
-        return Groups(self._tables, self._indices[np.array(rows, dtype=np.intp)])
-
-    def column(self, node: Expr) -> list[Value]:
-        """An expression's value in each group."""
-        # Large answers consist of these two kinds, and one row at a time would be slow.
-        if isinstance(node, exp.Placeholder):
-            return self._keys[str(node.this)]
-        if isinstance(node, (*AGGREGATES, exp.Filter)):
-            return self._aggregate(node, self._indices)
-        rows = range(len(self._indices))
-        return [evaluate(node, partial(self._look_up, row)) for row in rows]
-
-    def _look_up(self, row: int, node: Expr) -> Value:
-        """The value of a column or an aggregate in one group."""
-        if isinstance(node, exp.Placeholder):
-            return self._keys[str(node.this)][row]
-        if not isinstance(node, exp.Column):
-            return self._aggregate(node, self._indices[row : row + 1])[0]
-        if node.table == ALIAS:
-            return evaluate(self._tables.resolve_alias(node.name), partial(self._look_up, row))
-        raise InvalidInput(
-            f"`sql` must group by every column outside an aggregate; got {node.sql()}. "
-            "Add it to GROUP BY, or take its SUM or AVG."
+    def answer(self) -> SqlAnswer:
+        """The rows of the answer."""
+        question, tree = self._question, self._question.tree
+        outputs = [self._write(node, ranked=True) for node in question.outputs]
+        items = ", ".join(f"{text} AS o{i}" for i, text in enumerate(outputs))
+        text = f"SELECT {items}, r FROM groups{self._clause('having', 'WHERE')}"
+        text += self._clause("qualify", "QUALIFY")
+        order = [*map(self._write_order, clause_expressions(tree, "order")), "r"]
+        if tree.args.get("distinct"):
+            names = ", ".join(f"o{i}" for i in range(len(outputs)))
+            text = f"SELECT {names}, MIN(r) AS r FROM ({text}) GROUP BY {names}"
+            order = [*self._order_of_distinct(outputs), "r"]
+        limits = "".join(self._limit(clause) for clause in ("limit", "offset"))
+        rows = question.engine.run(
+            f"{text} ORDER BY {', '.join(order)}{limits}", groups=self._table
         )
+        columns = [self._read(node, rows[f"o{i}"]) for i, node in enumerate(question.outputs)]
+        return SqlAnswer(question.titles, tuple(zip(*columns, strict=True)))
 
-    def _aggregate(self, node: Expr, indices: NDArray[np.intp]) -> list[float | None]:
-        all_shares, all_sums = self._tables.tables_of(node)
-        shares, total = all_shares.reshape(-1)[indices], self._tables.total
-        if all_sums is None:
-            return list((total * shares).tolist())
-        known = shares > _MIN_SHARE
-        values = all_sums.reshape(-1)[indices]
-        # A mean is a ratio of shares: it does not depend on how many records there are.
-        is_mean = isinstance(strip_filter(node), exp.Avg)
-        values = values / np.where(known, shares, 1.0) if is_mean else total * values
-        pairs = zip(values.tolist(), known.tolist(), strict=True)
-        return [value if there else None for value, there in pairs]
+    @property
+    def _table(self) -> pa.Table:
+        groups = self._groups
+        columns = {"r": pa.array(np.arange(groups.n_rows))}
+        columns |= {f"a{i}": column for i, column in enumerate(groups.aggregates)}
+        columns |= {f"g{i}": column for i, column in enumerate(groups.left_out)}
+        for index, column in enumerate(groups.keys):
+            columns[f"k{index}"] = column
+            if index in self._labels:
+                labels = [None if label is None else str(label) for label in self._labels[index]]
+                values = [None if rank is None else labels[rank] for rank in column.to_pylist()]
+                columns[f"k{index}"] = pa.array(values, pa.string())
+                columns[f"rank{index}"] = column
+        return pa.table(columns)
 
+    def _clause(self, name: str, keyword: str) -> str:
+        node = self._question.tree.args.get(name)
+        return f" {keyword} {self._write(node.this)}" if node else ""
 
-def _round_off(value: Value) -> Value:
-    """A number without its last digits: counts that differ by rounding alone are ties."""
-    return float(f"{value:.12g}") if isinstance(value, float) else value
+    def _write_order(self, ordered: Expr) -> str:
+        plain = ordered.copy()
+        plain.set("this", self._rewrite(self._question.resolve(ordered.this), ranked=True))
+        return write(plain)
 
+    def _order_of_distinct(self, outputs: list[str]) -> list[str]:
+        """DISTINCT rows can only be ordered by what they show."""
+        order = []
+        for ordered in clause_expressions(self._question.tree, "order"):
+            text = self._write(self._question.resolve(ordered.this), ranked=True)
+            if text not in outputs:
+                raise InvalidInput(
+                    f"`sql` must order DISTINCT rows by their columns; got {ordered.this.sql()}."
+                )
+            plain = ordered.copy()
+            plain.set("this", exp.column(f"o{outputs.index(text)}"))
+            order.append(write(plain))
+        return order
 
-def _are_numbers(left: Value, right: Value) -> bool:
-    return isinstance(left, int | float) and isinstance(right, int | float)
+    def _limit(self, clause: str) -> str:
+        node = self._question.tree.args.get(clause)
+        if node is None:
+            return ""
+        plain = None if node.args.get("limit_options") else node.expression
+        if not (isinstance(plain, exp.Literal) and str(plain.this).isdigit()):
+            raise InvalidInput(
+                f"`sql` must have a whole number after {clause.upper()}; got {node.sql().strip()}. "
+                "Write the number out."
+            )
+        return f" {clause.upper()} {plain.this}"
 
+    def _write(self, node: Expr, *, ranked: bool = False) -> str:
+        return write(self._rewrite(node, ranked=ranked))
 
-def _compare_rows(left: Key, right: Key, order: list[exp.Ordered]) -> int:
-    """Which of two rows comes first; missing values come last unless asked otherwise."""
-    for a, b, each in zip(left, right, order, strict=True):
-        if a is None or b is None:
-            if (a is None) != (b is None):
-                first = -1 if each.args.get("nulls_first") else 1
-                return first if a is None else -first
-        elif a != b:
-            below = a < b if type(a) is type(b) or _are_numbers(a, b) else str(a) < str(b)
-            return -1 if below != bool(each.args.get("desc")) else 1
-    return 0
+    def _rewrite(self, node: Expr, *, ranked: bool) -> Expr:
+        """An expression over the columns of the groups."""
+        if ranked and (index := self._question.key_index(node)) in self._labels:
+            return exp.column(f"rank{index}")
+        return node.copy().transform(self._replace, copy=False)
+
+    def _replace(self, node: Expr) -> Expr:
+        question = self._question
+        if isinstance(node, (*AGGREGATES, exp.Filter)) and not is_windowed(node):
+            return exp.column(f"a{self._aggregate_index[write(node)]}")
+        if isinstance(node, exp.Grouping):
+            return self._write_grouping(node)
+        if isinstance(node, exp.Func | exp.Binary | exp.Unary | exp.Column | exp.Condition):
+            index = question.key_index(node)
+            if index is not None:
+                ranked = index in self._labels and isinstance(node.parent, exp.Ordered)
+                return exp.column(f"rank{index}" if ranked else f"k{index}")
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            raise InvalidInput(
+                f"`sql` must group by every column outside an aggregate; got {node.sql()}. "
+                "Add it to GROUP BY, or take its SUM or AVG."
+            )
+        return node
+
+    def _write_grouping(self, node: Expr) -> Expr:
+        indices = [self._question.key_index(each) for each in node.expressions]
+        if None in indices or not indices:
+            raise InvalidInput(f"`sql` must have groups in GROUPING; got {node.sql()}.")
+        if not self._groups.left_out:
+            return exp.Literal.number(0)
+        bits = [f"g{index} * {1 << bit}" for bit, index in enumerate(reversed(indices))]
+        return exp.maybe_parse(f"CAST({' + '.join(bits)} AS BIGINT)", dialect="duckdb")
+
+    def _read(self, node: Expr, column: pa.ChunkedArray) -> list[Any]:
+        index, values = self._question.key_index(node), read_values(column)
+        if index in self._labels:
+            labels = self._labels[index]
+            return [None if rank is None else labels[rank] for rank in values]
+        return values

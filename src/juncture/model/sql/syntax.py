@@ -1,4 +1,4 @@
-"""A SELECT as a syntax tree: parsed, checked, and taken apart."""
+"""A SELECT as a syntax tree: parsed, and refused where it uses what is not understood here."""
 
 from __future__ import annotations
 
@@ -9,29 +9,114 @@ import sqlglot
 from sqlglot import exp
 
 from juncture.errors import InvalidInput
-from juncture.model.sql.scalar import Expr, evaluate_constant
-from juncture.tables.codebook import Codebook
 
-# Columns that are aliases of outputs get this table name, which tells them from attributes.
-ALIAS = "juncture_alias"
-AGGREGATES = (exp.Count, exp.Sum, exp.Avg)
-_REFUSED_CLAUSES = {
-    "joins": "Joins are not supported: a model is one table.",
-    "with_": "WITH is not supported: write one SELECT.",
-    "distinct": "DISTINCT is not supported: a model has no records. Use GROUP BY instead.",
+Expr = Any
+"""A node of the parser's syntax tree."""
+Value = Any
+"""What DuckDB may give."""
+
+SUMS = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
+SPREADS = (exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
+PAIRS = (
+    exp.Corr,
+    exp.CovarPop,
+    exp.CovarSamp,
+    exp.RegrSlope,
+    exp.RegrIntercept,
+    exp.RegrR2,
+    exp.RegrCount,
+)
+RANKS = (
+    exp.Min,
+    exp.Max,
+    exp.Median,
+    exp.Mode,
+    exp.Quantile,
+    exp.PercentileCont,
+    exp.PercentileDisc,
+    exp.WithinGroup,
+)
+AGGREGATES = (*SUMS, *SPREADS, *PAIRS, *RANKS)
+
+_WINDOWS = (
+    exp.Window,
+    exp.WindowSpec,
+    exp.RowNumber,
+    exp.Rank,
+    exp.DenseRank,
+    exp.PercentRank,
+    exp.CumeDist,
+    exp.Ntile,
+    exp.Lag,
+    exp.Lead,
+    exp.FirstValue,
+    exp.LastValue,
+    exp.Grouping,
+)
+_CLAUSES = (
+    exp.Select,
+    exp.From,
+    exp.Table,
+    exp.TableAlias,
+    exp.Where,
+    exp.Group,
+    exp.Having,
+    exp.Qualify,
+    exp.Order,
+    exp.Ordered,
+    exp.Limit,
+    exp.Offset,
+    exp.Alias,
+    exp.Star,
+    exp.Rollup,
+    exp.Cube,
+    exp.GroupingSets,
+    exp.Distinct,
+    exp.Subquery,
+    exp.With,
+    exp.CTE,
+    exp.Filter,
+)
+_SCALARS = (
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Paren, exp.Tuple),
+    *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between),
+    *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.In, exp.Is, exp.Like, exp.ILike, exp.Escape),
+    *(exp.RegexpLike, exp.RegexpFullMatch, exp.SimilarTo, exp.Case, exp.If, exp.Coalesce),
+    *(exp.Nullif, exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam, exp.Column),
+    *(exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Var, exp.Abs, exp.Round, exp.Floor),
+    *(exp.Ceil, exp.Trunc, exp.Sign, exp.Pow, exp.Sqrt, exp.Ln, exp.Log, exp.Exp, exp.Greatest),
+    *(exp.Least, exp.Lower, exp.Upper, exp.Substring, exp.Left, exp.Right, exp.Length, exp.Trim),
+    *(exp.Contains, exp.StartsWith, exp.StrPosition, exp.SplitPart, exp.DPipe, exp.Concat),
+    *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso),
+    *(exp.DayOfYear, exp.Dayname, exp.Monthname, exp.Extract, exp.TimestampTrunc),
+    exp.DateTrunc,
+)
+_KNOWN_NODES = frozenset((*AGGREGATES, *_WINDOWS, *_CLAUSES, *_SCALARS))
+_KNOWN_CLAUSES = frozenset(
+    {"with_", "distinct", "expressions", "from_", "where", "group", "having", "qualify", "order"}
+    | {"limit", "offset"}
+)
+_KNOWN_FUNCTIONS = frozenset({"date_part", "datepart"})
+_REASONS: dict[type[Any], str] = {
+    exp.Join: "Joins have no answer here: a model is one table.",
+    exp.TableSample: "A sample of a model is drawn by sample().",
+    exp.SetOperation: "Ask one question at a time.",
+    exp.Exists: "Use IN, or compare with a count.",
 }
-_REFUSED_NODES: dict[type[Any], str] = {
-    exp.TableSample: "sample",
-    exp.Window: "window function",
-    exp.GroupingSets: "grouping sets",
-    exp.Rollup: "rollup",
-    exp.Cube: "cube",
-}
-_KNOWN_CLAUSES = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
+_TYPES = frozenset(
+    (
+        *exp.DataType.TEXT_TYPES,
+        *exp.DataType.INTEGER_TYPES,
+        *exp.DataType.REAL_TYPES,
+        exp.DataType.Type.BOOLEAN,
+        exp.DataType.Type.DATE,
+        exp.DataType.Type.TIMESTAMP,
+    )
+)
 
 
-def parse(sql: str) -> exp.Select:  # noqa: C901
-    """The syntax tree of one SELECT that can have an answer."""
+def parse(sql: str) -> exp.Select:
+    """The syntax tree of one SELECT that uses only what is understood here."""
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="duckdb") if tree is not None]
     except (sqlglot.errors.SqlglotError, ValueError) as error:
@@ -43,26 +128,48 @@ def parse(sql: str) -> exp.Select:  # noqa: C901
     (tree,) = trees
     if not isinstance(tree, exp.Select):
         raise InvalidInput(
-            "`sql` must be one SELECT; got another kind of statement. A model cannot be changed."
+            "`sql` must be one SELECT; got another kind of statement. A model only answers."
         )
-    for clause, value in tree.args.items():
-        if value and clause not in _KNOWN_CLAUSES:
-            reason = _REFUSED_CLAUSES.get(clause, "That is not supported.")
-            name = clause.rstrip("_")
-            raise InvalidInput(f"`sql` must be about one table of counts; got {name}. {reason}")
-    for kind, label in _REFUSED_NODES.items():
-        if tree.find(kind):
-            raise InvalidInput(f"`sql` must have no {label}; got one.")
-    if any(query is not tree for query in tree.find_all(exp.Query)):
-        raise InvalidInput(
-            "`sql` must have no subquery; got one. Run the subquery first, on its own."
-        )
-    if tree.find(exp.Star) and any(isinstance(e, exp.Star) for e in tree.expressions):
-        raise InvalidInput(
-            "`sql` must ask for counts, sums or averages; got SELECT *. A model has no records of "
-            "its own: draw synthetic ones with sample()."
-        )
+    for node in tree.walk():
+        _check_node(node)
     return tree
+
+
+def _check_node(node: Expr) -> None:
+    if isinstance(node, exp.Select):
+        for clause, value in node.args.items():
+            if value and clause not in _KNOWN_CLAUSES:
+                reason = _REASONS[exp.Join] if clause in ("joins", "laterals") else "Leave it out."
+                raise InvalidInput(
+                    f"`sql` must be about one table; got {clause.strip('_')}. {reason}"
+                )
+    known = type(node) in _KNOWN_NODES or (
+        isinstance(node, exp.Anonymous) and node.name.lower() in _KNOWN_FUNCTIONS
+    )
+    is_other = (isinstance(node, exp.Between) and node.args.get("symmetric")) or (
+        isinstance(node, exp.Distinct) and node.args.get("on")
+    )
+    if not known or is_other:
+        reasons = (reason for kind, reason in _REASONS.items() if isinstance(node, kind))
+        advice = next(reasons, "docs/inference.md lists what is.")
+        raise InvalidInput(
+            f"`sql` must use expressions that are understood here; got {_quote(node)}. {advice}"
+        )
+    if isinstance(node, exp.DataType) and node.this not in _TYPES:
+        raise InvalidInput(
+            f"`sql` must cast to a number, a text, a truth value or a date; got {node.sql()}. "
+            "Leave it out."
+        )
+
+
+def _quote(node: Expr) -> str:
+    text = str(node.sql("duckdb"))
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def write(node: Expr) -> str:
+    """An expression as text for DuckDB."""
+    return str(node.sql("duckdb"))
 
 
 def clause_expressions(tree: exp.Select, clause: str) -> list[Any]:
@@ -73,96 +180,41 @@ def clause_expressions(tree: exp.Select, clause: str) -> list[Any]:
 
 def conjuncts(node: Expr) -> list[Expr]:
     """The conditions that AND joins."""
-    plain = node.unnest()
-    return (
-        [*conjuncts(plain.left), *conjuncts(plain.right)] if isinstance(plain, exp.And) else [plain]
-    )
-
-
-def factors(aggregate: Expr) -> Iterator[Expr]:
-    """The expressions whose product an aggregate adds up; none for COUNT(*)."""
-    inner = aggregate.this
-    if isinstance(inner, exp.Distinct):
-        raise InvalidInput(
-            f"`sql` must not count distinct values; got {aggregate.sql()}. A model gives every "
-            "possible value some weight."
-        )
-    if aggregate.expressions:
-        raise InvalidInput(
-            f"`sql` must have one expression in an aggregate; got {aggregate.sql()}."
-        )
-    if inner is None or isinstance(inner, exp.Star):
-        return
-    reject_aggregates(inner, "an aggregate", "arithmetic around it")
-    waiting = [inner]
+    parts, waiting = [], [node]
     while waiting:
-        node = waiting.pop().unnest()
-        if isinstance(node, exp.Mul):
-            waiting += [node.right, node.left]
+        plain = waiting.pop().unnest()
+        if isinstance(plain, exp.And):
+            waiting += [plain.right, plain.left]
         else:
-            yield node
+            parts.append(plain)
+    return parts
+
+
+def is_windowed(node: Expr) -> bool:
+    """Whether a function is applied to the rows of a window, not to records."""
+    parent = node.parent
+    if isinstance(parent, exp.Filter):
+        node, parent = parent, parent.parent
+    return isinstance(parent, exp.Window) and node.arg_key == "this"
+
+
+def find_aggregates(node: Expr) -> Iterator[Expr]:
+    """The aggregates of an expression, with their FILTER; not those over windows of rows."""
+
+    def is_aggregate(part: Expr) -> bool:
+        return isinstance(part, (*AGGREGATES, exp.Filter)) and not is_windowed(part)
+
+    for part in node.walk(prune=is_aggregate):
+        if is_aggregate(part):
+            yield part
 
 
 def reject_aggregates(node: Expr, clause: str, better: str) -> None:
-    """Refuse counts, sums and averages where they cannot stand."""
-    if node.find(*AGGREGATES):
+    """Counts, sums and averages have their places."""
+    if node.find(*AGGREGATES, exp.Window):
         raise InvalidInput(
             f"`sql` must have no aggregates in {clause}; got {node.sql()}. Use {better}."
         )
-
-
-def constants_in(predicate: Expr) -> Iterator[float]:
-    """The numbers that a comparison compares a column with."""
-    for side in predicate.iter_expressions():
-        if not side.find(exp.Column, exp.Query):
-            value = evaluate_constant(side)
-            if isinstance(value, int | float):
-                yield float(value)
-
-
-def filters(tree: Expr) -> Iterator[Expr]:
-    """The conditions of FILTER, and those inside expressions that are added up."""
-    for node in tree.find_all(exp.Filter):
-        yield node.expression.this
-    for node in tree.find_all(exp.If, exp.Case):
-        yield from (part for part in node.find_all(exp.Predicate))
-
-
-def check_values(node: Expr, codebook: Codebook) -> None:
-    """Refuse a value that no code stands for: it is a typing error, not an empty answer."""
-    if isinstance(node, exp.EQ | exp.NEQ | exp.In) and isinstance(node.this, exp.Column):
-        others = node.expressions if isinstance(node, exp.In) else [node.expression]
-        for other in others:
-            known = node.this.table != ALIAS
-            if known and isinstance(other, exp.Literal | exp.Boolean | exp.Neg):
-                codebook[node.this.name].match_exact(evaluate_constant(other))
-
-
-def check_intervals(node: Expr, codebook: Codebook) -> None:
-    """Refuse conditions that an interval cannot be cut for: only a plain comparison can."""
-    for column in node.find_all(exp.Column):
-        intervals = any(isinstance(m, tuple) for m in codebook[column.name].meanings)
-        around = column.parent
-        while isinstance(around, exp.Paren):
-            around = around.parent
-        alone = column is node or isinstance(around, exp.Is)
-        compared = isinstance(around, exp.Binary | exp.Between) and isinstance(
-            around, exp.Predicate
-        )
-        if intervals and not alone and not (compared and _count_columns(around) == 1):
-            raise InvalidInput(
-                f"`sql` must compare {column.name} as it is with constants; got {node.sql()}. "
-                "Its numbers come in intervals: solve the condition for the column."
-            )
-
-
-def _count_columns(node: Expr) -> int:
-    return sum(1 for _ in node.find_all(exp.Column))
-
-
-def strip_filter(aggregate: Expr) -> Expr:
-    """An aggregate without its FILTER."""
-    return aggregate.this if isinstance(aggregate, exp.Filter) else aggregate
 
 
 def title(output: Expr) -> str:
