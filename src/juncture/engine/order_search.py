@@ -66,7 +66,7 @@ def search_order(
     rows = _pack_bits(graph, names, n_words)
     numbers = np.array([min(sizes[name], _MAX_SIZE) for name in names], dtype=np.float64)
     closed, below, best_closed = (np.empty((n, n_words), dtype=np.int64) for _ in range(3))
-    marks, columns = np.empty((2, n_words), dtype=np.int64), np.empty((3, n), dtype=np.int64)
+    marks, columns = np.empty((2, n_words), dtype=np.int64), np.empty((6, n), dtype=np.int64)
     order, spent = np.empty(n, dtype=np.int64), np.empty(2, dtype=np.int64)
     outputs = (closed, below, marks, columns, order, best_closed, spent)
     routine("search_order")(

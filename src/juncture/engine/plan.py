@@ -21,6 +21,8 @@ from juncture.tables.domain import Clique, Domain
 # A plan may use this share of the memory that is free when it is made: a solver keeps a few
 # vectors of its own beside what an oracle call needs.
 _SHARE_OF_FREE_MEMORY = 0.5
+# Plans up to this size fit without asking the system for its free memory.
+_SURELY_FREE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,8 @@ class Plan:
         """The plan itself, or an error if it exceeds the limit."""
         limit = memory_limit
         if limit is None:
+            if self.size_bytes <= _SURELY_FREE:
+                return self
             limit = int(free_memory_bytes() * _SHARE_OF_FREE_MEMORY)
         if limit < 0:
             raise InvalidInput(
@@ -248,7 +252,7 @@ def _names(domain: Domain, vertices: Iterable[int]) -> Clique:
 
 def _estimate_cost(contraction: Contraction, steps: list[Step]) -> OracleCost:
     """The cost of a call: a step runs once forward and twice backward, a potential is read once."""
-    potentials = sum(map(contraction.cells, contraction.axes[: contraction.n_inputs]))
+    potentials = sum(contraction.counts[: contraction.n_inputs])
     workspace = contraction.workspace_cells(steps)
     products = sum(map(contraction.union_cells, steps))
     return OracleCost(

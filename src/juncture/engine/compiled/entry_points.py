@@ -94,10 +94,10 @@ def search_order(
     rows, sizes, n, n_words, n_free, key, min_attempts, min_work, share, max_work,
     closed, below, marks, columns, best_order, best_closed, spent,
 ):  # fmt: skip
-    size, marked, column = n * n_words, carray(marks, (2, n_words)), carray(columns, (3, n))
+    size, marked, column = n * n_words, carray(marks, (2, n_words)), carray(columns, (6, n))
     search = Search(
         carray(rows, size), carray(sizes, n), n_free, carray(closed, size), carray(below, size),
-        marked[0], marked[1], column[0], column[1], column[2],
+        marked[0], marked[1], column[0], column[1], column[2], column[3:],
     )  # fmt: skip
     _search_order(
         search, key, min_attempts, min_work, share, max_work,

@@ -48,8 +48,11 @@ ELIMINATED = np.iinfo(np.int64).max
 # `rows` is the graph, of which the first `n_free` vertices are to be eliminated. The rest is
 # working space: `closed` is what is left of the graph; bit j of row i of `below` says that j was
 # eliminated while it was adjacent to i; `pending` are the eliminated vertices none of whose
-# neighbours has been eliminated since; `degrees` are the numbers of vertices in the buckets.
-Search = namedtuple("Search", "rows sizes n_free closed below touched pending scores degrees order")
+# neighbours has been eliminated since; `degrees` are the numbers of vertices in the buckets;
+# `first_scores` are those of each heuristic on the whole graph.
+Search = namedtuple(
+    "Search", "rows sizes n_free closed below touched pending scores degrees order first_scores"
+)
 
 
 @inner()
@@ -186,16 +189,20 @@ def _find_lowest(scores, n_free):
 
 @inner()
 def _begin(search, n_words, heuristic, key, noise):
-    """Set the working space to the whole graph and score all vertices; returns the work."""
-    work = 0
+    """Set the working space to the whole graph and score all vertices; returns the work.
+
+    Attempts without noise come first, and keep their scores for the others.
+    """
+    work, known = len(search.rows), search.first_scores[heuristic]
     for word in range(U(len(search.rows))):
         search.closed[word] = search.rows[word]
         search.below[word] = 0
     fill(search.pending, 0, len(search.pending), 0)
     for vertex in range(search.n_free):
-        score, steps = _score(search.closed, vertex, n_words, search.sizes, heuristic)
-        search.scores[vertex] = score + int(noise * uniform(key, U(vertex)))
-        work += steps
+        if noise == 0.0:
+            known[vertex], steps = _score(search.closed, vertex, n_words, search.sizes, heuristic)
+            work += steps
+        search.scores[vertex] = known[vertex] + int(noise * uniform(key, U(vertex)))
     return work
 
 
