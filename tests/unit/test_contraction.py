@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from brute import Array, einsum
 from juncture.engine.contraction import ONE, Axes, Contraction, Step
-from juncture.engine.paths import Path, find_best_path, leaves
+from juncture.engine.paths import Path, annotate, find_best_path
 from juncture.engine.plan import Plan
 from packing import plan_of
 from problems import ONCE_FAILED, PROBLEMS, Problem
@@ -110,6 +110,11 @@ def test_covering_steps(question: Question) -> None:
         assert contraction.union_cells(step) == math.prod(sizes[axis] for axis in union)
 
 
+def leaves(path: Path) -> list[int]:
+    """Give the tables of a path, from left to right."""
+    return [path] if isinstance(path, int) else leaves(path[0]) + leaves(path[1])
+
+
 def price(path: Path, scopes: Sequence[Scope], keep: Scope, sizes: Sequence[int]) -> int:
     """Give the multiplications plus the cells of the results of a path, from their definition.
 
@@ -161,10 +166,7 @@ def found_path(question: Question) -> tuple[Path, list[Scope]]:
     sizes, tables, keep = question
     scopes = [frozenset(table) for table in tables]
 
-    def cells(attributes: Iterable[int]) -> int:
-        return math.prod(sizes[axis] for axis in attributes)
-
-    return find_best_path(dict(enumerate(scopes)), keep, cells), scopes
+    return find_best_path(dict(enumerate(scopes)), keep, sizes), scopes
 
 
 @examples(200)
@@ -188,6 +190,25 @@ def test_few_tables_are_solved(question: Question) -> None:
     assert price(path, scopes, keep, sizes) == best
 
 
+@given(questions())
+def test_parts_of_a_path_know_their_attributes(question: Question) -> None:
+    """Every part of a path is annotated with the attributes of all of its tables."""
+    path, scopes = found_path(question)
+    waiting = [(path, annotate(path, dict(enumerate(scopes))))]
+    for part, (table, scope, halves) in waiting:  # grows while it is walked
+        assert scope == frozenset[int]().union(*(scopes[leaf] for leaf in leaves(part)))
+        if isinstance(part, int) or halves is None:
+            assert (part, halves) == (table, None)
+        else:
+            waiting += zip(part, halves, strict=True)
+
+
+def test_cliques_of_a_thousand_attributes_have_a_path() -> None:
+    """Three tables that share a thousand attributes are paired like any others."""
+    scopes = dict(enumerate(frozenset(range(first, first + 1000)) for first in range(3)))
+    assert sorted(leaves(find_best_path(scopes, frozenset(), [2] * 1002))) == [0, 1, 2]
+
+
 def test_all_paths_are_counted() -> None:
     """The enumeration used above has the known number of pairings of n tables: (2n - 3)!!."""
     assert [len(set(all_paths(range(n)))) for n in range(1, 7)] == [1, 1, 3, 15, 105, 945]
@@ -197,9 +218,7 @@ def test_many_tables_are_paired() -> None:
     """All pairs of seven attributes are contracted far below the cost of the full table."""
     pairs = [frozenset({a, b}) for a in range(7) for b in range(a)]
     sizes = [4] * 7
-    path = find_best_path(
-        dict(enumerate(pairs)), frozenset(), lambda s: math.prod(sizes[a] for a in s)
-    )
+    path = find_best_path(dict(enumerate(pairs)), frozenset(), sizes)
     assert sorted(leaves(path)) == list(range(len(pairs)))
     left = price(left_to_right(len(pairs)), pairs, frozenset(), sizes)
     assert price(path, pairs, frozenset(), sizes) <= left
@@ -211,7 +230,7 @@ def test_equal_scopes_are_paired_in_a_balanced_way() -> None:
     def depth(path: Path) -> int:
         return 0 if isinstance(path, int) else 1 + max(depth(path[0]), depth(path[1]))
 
-    path = find_best_path(dict.fromkeys(range(1000), frozenset({0})), frozenset(), lambda _: 3)
+    path = find_best_path(dict.fromkeys(range(1000), frozenset({0})), frozenset(), [3])
     assert sorted(leaves(path)) == list(range(1000))
     assert depth(path) <= 10
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 import graphs
 import strategies
 from graphs import Scope
-from juncture.engine.elimination import Bucket, build_graph, eliminate
+from juncture.engine.elimination import build_graph, eliminate
 from juncture.engine.growth import IncrementalElimination
+from juncture.engine.order_search import Bucket
 from juncture.engine.plan import Plan
 from juncture.tables.domain import Domain
 from strategies import examples
@@ -24,7 +25,7 @@ def asked(draw: st.DrawFn) -> Asked:
     sizes, cliques = draw(strategies.scopes(max_vertices=8))
     n = len(sizes)
     if draw(st.booleans()):
-        buckets = eliminate(build_graph(range(n), cliques), sizes, restarts=1)
+        buckets = eliminate(build_graph(range(n), cliques), sizes)
     else:
         near = graphs.adjacency(range(n), cliques)
         order = draw(st.permutations(range(n)))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import graphs
 import strategies
 from graphs import Scope
-from juncture.engine.elimination import Bucket
 from juncture.engine.junction import EMPTY_CLIQUE_ALONE, ROOT, JunctionTree, build_junction_tree
+from juncture.engine.order_search import Bucket
 from strategies import examples
 
 Drawn = tuple[list[int], list[Scope]]

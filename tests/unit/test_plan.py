@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from itertools import combinations, pairwise
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -251,6 +253,42 @@ def test_hopeless_cliques_are_refused() -> None:
     domain, cliques = pairs_of(26, 10)
     with pytest.raises(ModelTooLarge, match="must give a model within"):
         Plan.build(domain, cliques)
+
+
+def network(n_attributes: int) -> tuple[Domain, list[Clique]]:
+    """Give the cliques of a network in which every attribute depends on three others."""
+    domain = Domain({f"x{i}": 2 + i % 3 for i in range(n_attributes)})
+    near = [(i, i * 7 // 8, i * 3 // 4, i // 2) for i in range(n_attributes)]
+    return domain, [tuple(f"x{j}" for j in sorted({*scope})) for scope in near]
+
+
+def count_calls(function: Callable[[], object]) -> int:
+    """Give the number of calls of Python functions, and of resumed generators, that it makes."""
+    calls = 0
+
+    def watch(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_small_models_take_few_calls() -> None:
+    """Planning takes at most 130 calls an attribute, and making an oracle of the plan 130 more.
+
+    For small models these calls are all that a first answer costs.
+    """
+    domain, cliques = network(40)
+    plan = Plan.build(domain, cliques)
+    Propagation(plan)
+    assert count_calls(lambda: Plan.build(domain, cliques)) <= 130 * len(domain)
+    assert count_calls(lambda: Propagation(plan)) <= 130 * len(domain)
 
 
 def test_a_negative_memory_limit_is_refused() -> None:

@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from juncture.engine.paths import Path, find_best_path, leaves
+from juncture.engine.paths import ScopedPath, annotate, find_best_path
 
 ONE = -1
 Axes = tuple[int, ...]
@@ -47,76 +47,85 @@ class Contraction:
     def __init__(self, sizes: Sequence[int], tables: Iterable[Axes]) -> None:
         self.sizes = sizes
         self.axes: list[Axes] = [self._drop_unit_axes(table) for table in tables]
+        self.counts: list[int] = [self.cells(axes) for axes in self.axes]
+        """The number of cells of each table."""
         self.n_inputs = len(self.axes)
 
     def cells(self, attributes: Iterable[int]) -> int:
         """The number of cells of a table over the attributes."""
-        return math.prod(self.sizes[attribute] for attribute in attributes)
+        return math.prod(map(self.sizes.__getitem__, attributes))
 
     def join(self, tables: Sequence[int], keep: Scope) -> list[Step]:
         """Steps that contract the tables onto `keep`; the last one's result is the message."""
         steps: list[Step] = []
         scopes = {table: frozenset(self.axes[table]) for table in tables}
-        result = self._follow(steps, find_best_path(scopes, keep, self.cells), keep)
-        if not steps or not keep.issuperset(self.axes[result]):
+        path = find_best_path(scopes, keep, self.sizes)
+        result, scope = self._follow(steps, annotate(path, scopes), keep)
+        if not steps or not keep.issuperset(scope):
             self._sum(steps, result, keep)
         return steps
 
-    def _follow(self, steps: list[Step], path: Path, needed: Scope) -> int:
+    def _follow(self, steps: list[Step], path: ScopedPath, needed: Scope) -> tuple[int, Scope]:
         """Contract along the path; `needed` is what the rest of the clique still mentions.
 
         Nothing in `needed` may be summed out yet. So while the left half is contracted, the
         attributes of all tables of the right half are needed too; afterwards, only those that its
-        result still has.
+        result still has. Returns the resulting table and its attributes.
         """
-        if isinstance(path, int):
-            return path
-        left, right = path
-        right_scope = (self.axes[table] for table in leaves(right))
-        left_table = self._follow(steps, left, needed.union(*right_scope))
-        right_table = self._follow(steps, right, needed.union(self.axes[left_table]))
-        return self._contract(steps, left_table, right_table, needed)
+        table, scope, halves = path
+        if halves is None:
+            return table, scope
+        left, right = halves
+        one, one_scope = self._follow(steps, left, needed | right.scope)
+        other, other_scope = self._follow(steps, right, needed | one_scope)
+        result = self._contract(steps, one, other, needed)
+        return result, (one_scope | other_scope) & needed
 
     def union_cells(self, step: Step) -> int:
         """The number of multiplications of one step."""
-        right = () if step.right == ONE else self.axes[step.right]
-        return self.cells({*self.axes[step.left], *right})
+        if step.right == ONE:
+            return self.counts[step.left]
+        left = self.axes[step.left]
+        own = [axis for axis in self.axes[step.right] if axis not in left]
+        return self.counts[step.left] * self.cells(own) if own else self.counts[step.left]
 
     def covers(self, step: Step) -> bool:
         """Whether the left table holds every attribute of the step."""
-        right = () if step.right == ONE else self.axes[step.right]
-        return set(self.axes[step.left]).issuperset(right)
+        return step.right == ONE or _covers(self.axes[step.left], self.axes[step.right])
 
     def adjoint_tables(self, steps: Iterable[Step]) -> list[int]:
         """The tables whose derivative is stored: all but the given ones that cover their step.
 
         A given table that covers its step becomes a marginal in place, in one pass.
         """
-        operands = ((step, table) for step in steps for table in (step.left, step.right))
-        return [
-            table
-            for step, table in operands
-            if table >= self.n_inputs
-            or (table != ONE and not (table == step.left and self.covers(step)))
-        ]
+        tables: list[int] = []
+        for step in steps:
+            left, right, _ = step
+            if left >= self.n_inputs or not self.covers(step):
+                tables.append(left)
+            if right != ONE:
+                tables.append(right)
+        return tables
 
     def workspace_cells(self, steps: Sequence[Step]) -> int:
         """The cells of all results and all stored derivatives."""
-        results = sum(self.cells(self.axes[step.result]) for step in steps)
-        return results + sum(self.cells(self.axes[table]) for table in self.adjoint_tables(steps))
+        counts = self.counts
+        results = sum([counts[step.result] for step in steps])
+        return results + sum([counts[table] for table in self.adjoint_tables(steps)])
 
     def _drop_unit_axes(self, axes: Axes) -> Axes:
         """Axes of length one change no address: leave them out."""
-        return tuple(axis for axis in axes if self.sizes[axis] > 1)
+        return tuple([axis for axis in axes if self.sizes[axis] > 1])
 
-    def _add(self, steps: list[Step], left: int, right: int, axes: Iterable[int]) -> int:
-        self.axes.append(tuple(axes))
-        steps.append(Step(left, right, len(self.axes) - 1))
-        return len(self.axes) - 1
+    def _add(self, steps: list[Step], left: int, right: int, axes: Axes) -> int:
+        result = len(self.axes)
+        self.axes.append(axes)
+        self.counts.append(self.cells(axes))
+        steps.append(Step(left, right, result))
+        return result
 
-    def _sum(self, steps: list[Step], table: int, keep: Iterable[int]) -> int:
-        kept = set(keep)
-        return self._add(steps, table, ONE, [a for a in self.axes[table] if a in kept])
+    def _sum(self, steps: list[Step], table: int, keep: Scope) -> int:
+        return self._add(steps, table, ONE, tuple([a for a in self.axes[table] if a in keep]))
 
     def _reorder(self, steps: list[Step], table: int, axes: Axes) -> int:
         return table if self.axes[table] == axes else self._add(steps, table, ONE, axes)
@@ -127,18 +136,18 @@ class Contraction:
         If one table holds all axes of the other, the product is one pass over the larger table,
         whose axes give the order of the loops. Otherwise it is a product like that of matrices.
         """
-        if self.cells(self.axes[left]) < self.cells(self.axes[right]):
+        if self.counts[left] < self.counts[right]:
             left, right = right, left
-        if not set(self.axes[left]).issuperset(self.axes[right]):
+        if not _covers(self.axes[left], self.axes[right]):
             left = self._sum_private(steps, left, right, needed)
             right = self._sum_private(steps, right, left, needed)
             if set(self.axes[left]) < set(self.axes[right]):  # the sums made `left` the smaller
                 left, right = right, left
-        if set(self.axes[left]).issuperset(self.axes[right]):
-            order = tuple(a for a in self.axes[left] if a in self.axes[right])
-            right = self._reorder(steps, right, order)
-            return self._add(steps, left, right, [a for a in self.axes[left] if a in needed])
-        return self._multiply(steps, left, right, needed)
+        axes, other = self.axes[left], self.axes[right]
+        if not _covers(axes, other):
+            return self._multiply(steps, left, right, needed)
+        right = self._reorder(steps, right, tuple([a for a in axes if a in other]))
+        return self._add(steps, left, right, tuple([a for a in axes if a in needed]))
 
     def _sum_private(self, steps: list[Step], table: int, other: int, needed: Scope) -> int:
         """Sum out what neither the other table nor anything later mentions."""
@@ -162,7 +171,7 @@ class Contraction:
         if suffix[0] in other:
             order = [a for a in other if a not in axes] + [a for a in head if a in other]
             right = self._reorder(steps, right, (*order, *suffix))
-        return self._add(steps, left, right, outer + inner)
+        return self._add(steps, left, right, (*outer, *inner))
 
     def _lengthen_suffix(self, steps: list[Step], left: int, right: int, needed: Scope) -> int:
         """The table itself, or a copy whose last axes give a long innermost loop."""
@@ -181,6 +190,11 @@ class Contraction:
         while start and _role(axes[start - 1], other, needed) == _role(axes[-1], other, needed):
             start -= 1
         return axes[start:]
+
+
+def _covers(axes: Axes, others: Axes) -> bool:
+    """Whether all of the other axes are among these."""
+    return set(axes).issuperset(others)
 
 
 def _role(axis: int, other: Axes, needed: Scope) -> tuple[bool, bool]:

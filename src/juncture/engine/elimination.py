@@ -7,48 +7,56 @@ neighbourhood it had then. The cost of an order is the number of table cells in 
 Two steps. Vertices whose neighbours are already pairwise adjacent (simplicial ones) go first:
 their buckets lie inside cliques that every order has, and a chordal graph is empty after that.
 What remains is split into its connected components, and on each of them several greedy heuristics
-compete, then randomised restarts of them; the cheapest order is kept. All ties are broken by
-vertex number, and the restarts are seeded, so the result depends on the arguments alone.
+compete, then noisy repetitions of them (`order_search`); the order whose tree has the fewest cells
+is kept. All ties are broken by vertex number, and noise is seeded, so the result depends on the
+arguments alone.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-import random
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+
+from juncture.engine.order_search import (
+    MAX_VERTICES,
+    NO_REPETITION,
+    USUAL_EFFORT,
+    Bucket,
+    Effort,
+    search_order,
+)
 
 Graph = dict[int, set[int]]
 Score = Callable[[Graph, Sequence[int], int], float]
 
 
-class Bucket(NamedTuple):
-    """A vertex and the neighbours that it had when it was eliminated."""
-
-    vertex: int
-    neighbours: frozenset[int]
-
-
-def eliminate(graph: Graph, sizes: Sequence[int], *, restarts: int, seed: int = 0) -> list[Bucket]:
+def eliminate(
+    graph: Graph, sizes: Sequence[int], *, effort: Effort = USUAL_EFFORT, seed: int = 0
+) -> list[Bucket]:
     """The buckets of a good elimination order, in that order; `graph` is consumed."""
     buckets = _strip_simplicial(graph)
     for component in _find_components(graph):
-        buckets += eliminate_subset(graph, component, sizes, restarts=restarts, seed=seed)
+        alone = {vertex: graph[vertex] for vertex in component}
+        buckets += eliminate_subset(alone, component, sizes, effort=effort, seed=seed)
     return buckets
 
 
 def eliminate_subset(
-    graph: Graph, vertices: Sequence[int], sizes: Sequence[int], *, restarts: int = 0, seed: int = 0
+    graph: Graph,
+    vertices: Sequence[int],
+    sizes: Sequence[int],
+    *,
+    effort: Effort = NO_REPETITION,
+    seed: int = 0,
 ) -> list[Bucket]:
     """The buckets of a cheap order that eliminates these vertices and no others."""
-    rng = random.Random(seed)
-    scores = [*_HEURISTICS]
-    for attempt in range(restarts):
-        scores.append(_perturb(_HEURISTICS[attempt % len(_HEURISTICS)], rng))
+    if len(graph) <= MAX_VERTICES:
+        return search_order(graph, vertices, sizes, effort, seed).buckets
+    # Too large for matrices of bits, and for repetitions: the plain heuristics, on sets.
     best: list[Bucket] = []
     best_cost: float | int = math.inf
-    for score in scores:
+    for score in _HEURISTICS:
         buckets, cost = _eliminate_greedily(graph, vertices, sizes, score, best_cost)
         if cost < best_cost:
             best, best_cost = buckets, cost
@@ -157,19 +165,9 @@ def _weighted_min_fill(graph: Graph, sizes: Sequence[int], vertex: int) -> float
     return _log(sum(sizes[a] * sum(sizes[b] for b in closed - graph[a]) for a in closed))
 
 
-def _perturb(score: Score, rng: random.Random) -> Score:
-    """The same heuristic with random numbers added to its scores."""
-
-    def noisy(graph: Graph, sizes: Sequence[int], vertex: int) -> float:
-        return score(graph, sizes, vertex) + _NOISE * rng.random()
-
-    return noisy
-
-
 def _log(count: int) -> float:
     """The logarithm, which no size can overflow; minus infinity for zero."""
     return math.log(count) if count else -math.inf
 
 
-_NOISE = 1.5
 _HEURISTICS: tuple[Score, ...] = (_min_fill, _min_weight, _weighted_min_fill)

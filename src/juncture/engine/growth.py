@@ -22,8 +22,9 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
-from juncture.engine.elimination import Bucket, Graph, build_graph, eliminate_subset
+from juncture.engine.elimination import Graph, build_graph, eliminate_subset
 from juncture.engine.junction import parent_of
+from juncture.engine.order_search import Bucket
 
 VertexSet = frozenset[int]
 Changes = dict[int, VertexSet]

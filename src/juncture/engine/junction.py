@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from juncture.engine.elimination import Bucket
+from juncture.engine.order_search import Bucket
 
 ROOT = -1
 

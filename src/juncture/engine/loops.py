@@ -7,11 +7,11 @@ in all three tables become one longer loop. There are always at least two rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 Axes = tuple[int, ...]
 Loop = tuple[int, int, int, int]
+Span = tuple[int, int]
 
 _SINGLE: Loop = (1, 0, 0, 0)
 
@@ -21,36 +21,52 @@ class LoopTable:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = sizes
-        self._cache: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._known: dict[tuple[Loop, ...], Span] = {}
         self.rows: list[Loop] = []
 
-    def nest(self, order: Axes, operands: tuple[Axes, Axes, Axes]) -> tuple[int, int]:
+    def nest(self, order: Axes, operands: tuple[Axes, Axes, Axes]) -> Span:
         """The first row and the number of rows of the loops over `order` for all three tables."""
-        index_of = {axis: position for position, axis in enumerate(order)}
-        shape = tuple(self._sizes[axis] for axis in order)
-        key = (shape, *(tuple(index_of[axis] for axis in axes) for axes in operands))
-        if key not in self._cache:
-            left, right, result = (self._strides(axes) for axes in operands)
-            rows = [
-                (self._sizes[a], left.get(a, 0), right.get(a, 0), result.get(a, 0)) for a in order
-            ]
-            self._cache[key] = self._add(_arrange(_collapse(rows)))
-        return self._cache[key]
+        return self.add(self.measure(order, operands))
 
-    def flat(self, cells: int) -> tuple[int, int]:
+    def measure(self, order: Axes, operands: tuple[Axes, Axes, Axes]) -> list[Loop]:
+        """The loops over `order`, neighbouring ones joined where all three tables allow it.
+
+        Nothing here depends on which table is the result: the derivatives of a product walk the
+        same loops with the strides in other columns.
+        """
+        left, right, result = map(self._strides, operands)
+        rows: list[Loop] = []
+        for axis in order:
+            size = self._sizes[axis]
+            a, b, c = left.get(axis, 0), right.get(axis, 0), result.get(axis, 0)
+            if rows:
+                outer, p, q, r = rows[-1]
+                if p == a * size and q == b * size and r == c * size:
+                    rows[-1] = (outer * size, a, b, c)
+                    continue
+            rows.append((size, a, b, c))
+        return rows
+
+    def add(self, rows: list[Loop]) -> Span:
+        """The first row and the number of rows of these loops, put in the order that is fastest."""
+        arranged = tuple(_arrange(rows))
+        span = self._known.get(arranged)
+        if span is None:
+            padded = (_SINGLE,) * (2 - len(arranged)) + arranged
+            span = self._known[arranged] = (len(self.rows), len(padded))
+            self.rows += padded
+        return span
+
+    def flat(self, cells: int) -> Span:
         """The loop over all cells of two tables with the same axes; the right operand is one."""
-        if (cells,) not in self._cache:
-            self._cache[(cells,)] = self._add([(cells, 1, 0, 1)])
-        return self._cache[(cells,)]
-
-    def _add(self, rows: list[Loop]) -> tuple[int, int]:
-        padded = [_SINGLE] * (2 - len(rows)) + rows
-        self.rows += padded
-        return len(self.rows) - len(padded), len(padded)
+        return self.add([(cells, 1, 0, 1)])
 
     def _strides(self, axes: Axes) -> dict[int, int]:
-        sizes = [self._sizes[axis] for axis in axes]
-        return {axis: math.prod(sizes[index + 1 :]) for index, axis in enumerate(axes)}
+        strides, stride = {}, 1
+        for axis in reversed(axes):
+            strides[axis] = stride
+            stride *= self._sizes[axis]
+        return strides
 
 
 def loop_order(left: Axes, right: Axes, result: Axes) -> Axes:
@@ -59,7 +75,7 @@ def loop_order(left: Axes, right: Axes, result: Axes) -> Axes:
     The last run consists of the left table's last axes that occur in the same other tables; the
     plan has put them last in those tables too, so the innermost loop is contiguous everywhere.
     """
-    own = tuple(axis for axis in right if axis not in left)
+    own = tuple([axis for axis in right if axis not in left])
     if not own or not left:
         return left + own
     start = len(left) - 1
@@ -70,17 +86,6 @@ def loop_order(left: Axes, right: Axes, result: Axes) -> Axes:
 
 def _role(axis: int, right: Axes, result: Axes) -> tuple[bool, bool]:
     return axis in right, axis in result
-
-
-def _collapse(rows: list[Loop]) -> list[Loop]:
-    """Join neighbouring loops where all three tables allow it."""
-    joined: list[Loop] = []
-    for row in rows:
-        if joined and all(a == b * row[0] for a, b in zip(joined[-1][1:], row[1:], strict=True)):
-            joined[-1] = (joined[-1][0] * row[0], row[1], row[2], row[3])
-        else:
-            joined.append(row)
-    return joined
 
 
 def _arrange(rows: list[Loop]) -> list[Loop]:

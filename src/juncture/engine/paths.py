@@ -13,33 +13,35 @@ on c, to be summed onto a:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+import math
+from collections.abc import Mapping, Sequence
 from itertools import combinations, count
-from operator import itemgetter
+from typing import NamedTuple
 
 Scope = frozenset[int]
 Path = int | tuple["Path", "Path"]
-Cells = Callable[[Iterable[int]], int]
 
 # Up to this many different scopes, all paths are compared; above, pairs are chosen greedily.
 _EXHAUSTIVE = 6
 
 
-def leaves(path: Path) -> list[int]:
-    """The tables of a path, from left to right."""
-    tables: list[int] = []
-    waiting: list[Path] = [path]
-    while waiting:
-        top = waiting.pop()
-        if isinstance(top, int):
-            tables.append(top)
-        else:
-            waiting += (top[1], top[0])
-    return tables
+class ScopedPath(NamedTuple):
+    """A path with the attributes of all of its tables, and so are its halves."""
+
+    table: int
+    scope: Scope
+    halves: tuple[ScopedPath, ScopedPath] | None
 
 
-def find_best_path(scopes: Mapping[int, Scope], keep: Scope, cells: Cells) -> Path:
+def annotate(path: Path, scopes: Mapping[int, Scope]) -> ScopedPath:
+    """The path with the attributes of the tables of every part of it."""
+    if isinstance(path, int):
+        return ScopedPath(path, scopes[path], None)
+    left, right = annotate(path[0], scopes), annotate(path[1], scopes)
+    return ScopedPath(-1, left.scope | right.scope, (left, right))
+
+
+def find_best_path(scopes: Mapping[int, Scope], keep: Scope, sizes: Sequence[int]) -> Path:
     """A cheap path that multiplies all tables and sums them onto `keep`.
 
     Tables on the same attributes are joined first: that never makes a table larger, and there may
@@ -48,12 +50,11 @@ def find_best_path(scopes: Mapping[int, Scope], keep: Scope, cells: Cells) -> Pa
     by_scope: dict[Scope, list[Path]] = {}
     for table, scope in scopes.items():
         by_scope.setdefault(scope, []).append(table)
-    groups = {scope: _balance(tables) for scope, tables in by_scope.items()}
-    if len(groups) <= 2:
-        return _balance(list(groups.values()))
-    if len(groups) <= _EXHAUSTIVE:
-        return _Exhaustive(groups, keep, cells).path
-    return _find_greedy_path(groups, keep, cells)
+    paths = [_balance(tables) for tables in by_scope.values()]
+    if len(paths) <= 2:
+        return _balance(paths)
+    masks = _Masks([*by_scope], keep, sizes)
+    return _compare_all(paths, masks) if len(paths) <= _EXHAUSTIVE else _pair_up(paths, masks)
 
 
 def _balance(paths: list[Path]) -> Path:
@@ -64,10 +65,34 @@ def _balance(paths: list[Path]) -> Path:
     return paths[0]
 
 
-def _find_greedy_path(groups: Mapping[Scope, Path], keep: Scope, cells: Cells) -> Path:
+class _Masks:
+    """Scopes as bit masks of the attributes that occur in them, and the cells of tables on them."""
+
+    def __init__(self, scopes: Sequence[Scope], keep: Scope, sizes: Sequence[int]) -> None:
+        attributes = sorted(frozenset().union(*scopes))
+        bit = {attribute: 1 << index for index, attribute in enumerate(attributes)}
+        self._sizes = [sizes[attribute] for attribute in attributes]
+        self._cells = {0: 1}
+        self.scopes = [sum([bit[attribute] for attribute in scope]) for scope in scopes]
+        self.keep = sum([bit[attribute] for attribute in attributes if attribute in keep])
+
+    def cells(self, mask: int) -> int:
+        """The number of cells of a table on the attributes of a mask."""
+        known = self._cells.get(mask)
+        if known is None:
+            known, rest = 1, mask
+            while rest:
+                lowest = rest & -rest
+                known *= self._sizes[lowest.bit_length() - 1]
+                rest ^= lowest
+            self._cells[mask] = known
+        return known
+
+
+def _pair_up(paths: Sequence[Path], masks: _Masks) -> Path:
     """The path that always contracts the pair whose union is smallest."""
-    live = dict(enumerate(groups.items()))
-    heap = [(cells(live[a][0] | live[b][0]), a, b) for a, b in combinations(live, 2)]
+    live = dict(enumerate(zip(masks.scopes, paths, strict=True)))
+    heap = [(masks.cells(live[a][0] | live[b][0]), a, b) for a, b in combinations(live, 2)]
     heapq.heapify(heap)
     numbers = count(len(live))
     while len(live) > 1:
@@ -75,63 +100,50 @@ def _find_greedy_path(groups: Mapping[Scope, Path], keep: Scope, cells: Cells) -
         if first not in live or second not in live:
             continue
         left, right = live.pop(first), live.pop(second)
-        needed = keep.union(*(scope for scope, _ in live.values()))
+        needed = masks.keep
+        for scope, _ in live.values():
+            needed |= scope
         scope, number = (left[0] | right[0]) & needed, next(numbers)
         for other, (around, _) in live.items():
-            heapq.heappush(heap, (cells(scope | around), other, number))
+            heapq.heappush(heap, (masks.cells(scope | around), other, number))
         live[number] = (scope, (left[1], right[1]))
     return next(iter(live.values()))[1]
 
 
-class _Exhaustive:
-    """Dynamic programming over subsets of the tables, each subset a bit mask."""
+def _compare_all(paths: Sequence[Path], masks: _Masks) -> Path:
+    """The cheapest path, by dynamic programming over subsets of the tables, as bit masks.
 
-    def __init__(self, groups: Mapping[Scope, Path], keep: Scope, cells: Cells) -> None:
-        self.scopes = list(groups)
-        self.paths = list(groups.values())
-        self.keep = keep
-        self.cells = cells
-
-    @cached_property
-    def path(self) -> Path:
-        """The cheapest path of all tables."""
-        full = (1 << len(self.scopes)) - 1
-        best: dict[int, tuple[int, Path]] = {
-            1 << index: (0, path) for index, path in enumerate(self.paths)
-        }
-        results = [self._result(subset, full) for subset in range(full + 1)]
-        # What a subset's product is summed onto depends on its members alone, not on the order in
-        # which they were joined. So the best path of a subset is made of best paths of its halves;
-        # and both halves are smaller numbers, so they have been done before it.
-        for subset in range(1, full + 1):
-            if subset not in best:
-                joined = (
-                    self._join(best, results, half, subset ^ half) for half in _halves(subset)
-                )
-                best[subset] = min(joined, key=itemgetter(0))
-        return best[full][1]
-
-    def _result(self, subset: int, full: int) -> Scope:
-        """What is left of a subset's attributes once the others no longer need them."""
-        inside = frozenset[int]().union(*self._members(subset))
-        return inside & self.keep.union(*self._members(full ^ subset))
-
-    def _members(self, subset: int) -> list[Scope]:
-        return [scope for index, scope in enumerate(self.scopes) if subset >> index & 1]
-
-    def _join(
-        self, best: Mapping[int, tuple[int, Path]], results: list[Scope], half: int, rest: int
-    ) -> tuple[int, Path]:
-        cost = self.cells(results[half] | results[rest]) + self.cells(results[half | rest])
-        return best[half][0] + best[rest][0] + cost, (best[half][1], best[rest][1])
+    What a subset's product is summed onto depends on its members alone, not on the order in which
+    they were joined. So the best path of a subset is made of best paths of its halves; and both
+    halves are smaller numbers, so they have been done before it.
+    """
+    full = (1 << len(paths)) - 1
+    results, cells = _find_results(masks, full), masks.cells
+    costs: list[int] = [0] * (full + 1)
+    best: list[Path] = [0] * (full + 1)
+    for subset in range(1, full + 1):
+        lowest = subset & -subset
+        if subset == lowest:
+            best[subset] = paths[subset.bit_length() - 1]
+            continue
+        least: float | int = math.inf
+        half = chosen = (subset - 1) & subset
+        while half:
+            if half & lowest:  # each split in two once
+                rest = subset ^ half
+                cost = costs[half] + costs[rest] + cells(results[half] | results[rest])
+                if cost < least:
+                    least, chosen = cost, half
+            half = (half - 1) & subset
+        costs[subset] = int(least) + cells(results[subset])
+        best[subset] = (best[chosen], best[subset ^ chosen])
+    return best[full]
 
 
-def _halves(subset: int) -> list[int]:
-    """The proper subsets that hold the lowest member: each split in two once."""
-    lowest = subset & -subset
-    halves, half = [], (subset - 1) & subset
-    while half:
-        if half & lowest:
-            halves.append(half)
-        half = (half - 1) & subset
-    return halves
+def _find_results(masks: _Masks, full: int) -> list[int]:
+    """What is left of each subset's attributes once the other tables no longer need them."""
+    unions = [0] * (full + 1)
+    for subset in range(1, full + 1):
+        lowest = subset & -subset
+        unions[subset] = unions[subset ^ lowest] | masks.scopes[lowest.bit_length() - 1]
+    return [unions[subset] & (masks.keep | unions[full ^ subset]) for subset in range(full + 1)]

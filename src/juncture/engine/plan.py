@@ -10,9 +10,10 @@ from juncture._util.memory import free_memory_bytes
 from juncture._util.notebook import plan_html
 from juncture._util.text import count_noun
 from juncture.engine.contraction import Contraction, Step
-from juncture.engine.elimination import Bucket, build_graph, eliminate
+from juncture.engine.elimination import build_graph, eliminate
 from juncture.engine.growth import IncrementalElimination
 from juncture.engine.junction import EMPTY_CLIQUE_ALONE, JunctionTree, build_junction_tree
+from juncture.engine.order_search import Bucket
 from juncture.engine.plan_text import abbreviate, describe, format_bytes, format_count
 from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.tables.domain import Clique, Domain
@@ -20,8 +21,8 @@ from juncture.tables.domain import Clique, Domain
 # A plan may use this share of the memory that is free when it is made: a solver keeps a few
 # vectors of its own beside what an oracle call needs.
 _SHARE_OF_FREE_MEMORY = 0.5
-# Randomised restarts pay off on small graphs only.
-_RESTARTS, _RESTART_BUDGET = 64, 2000
+# Plans up to this size fit without asking the system for its free memory.
+_SURELY_FREE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,8 @@ class Plan:
         """The plan itself, or an error if it exceeds the limit."""
         limit = memory_limit
         if limit is None:
+            if self.size_bytes <= _SURELY_FREE:
+                return self
             limit = int(free_memory_bytes() * _SHARE_OF_FREE_MEMORY)
         if limit < 0:
             raise InvalidInput(
@@ -195,9 +198,8 @@ def _scopes(domain: Domain, cliques: Iterable[Clique]) -> list[list[int]]:
 
 def _search(domain: Domain, cliques: tuple[Clique, ...], seed: int) -> Plan:
     """The plan of the best elimination order that the search gives."""
-    restarts = min(_RESTARTS, _RESTART_BUDGET // max(1, len(domain)))
     graph = build_graph(range(len(domain)), _scopes(domain, cliques))
-    buckets = eliminate(graph, domain.shape, restarts=restarts, seed=seed)
+    buckets = eliminate(graph, domain.shape, seed=seed)
     return _assemble(domain, cliques, buckets)
 
 
@@ -250,7 +252,7 @@ def _names(domain: Domain, vertices: Iterable[int]) -> Clique:
 
 def _estimate_cost(contraction: Contraction, steps: list[Step]) -> OracleCost:
     """The cost of a call: a step runs once forward and twice backward, a potential is read once."""
-    potentials = sum(map(contraction.cells, contraction.axes[: contraction.n_inputs]))
+    potentials = sum(contraction.counts[: contraction.n_inputs])
     workspace = contraction.workspace_cells(steps)
     products = sum(map(contraction.union_cells, steps))
     return OracleCost(

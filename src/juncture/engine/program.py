@@ -21,8 +21,9 @@ there on the way up, multiplied into its marginal on the way down, without a cop
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -30,12 +31,11 @@ from numpy.typing import NDArray
 
 from juncture.engine.compiled.opcodes import ABSORB, CONTRACT, EXPONENTIATE, FINISH
 from juncture.engine.contraction import ONE, Step
-from juncture.engine.loops import LoopTable, loop_order
+from juncture.engine.loops import Loop, LoopTable, Span, loop_order
 from juncture.engine.partition import partition
 from juncture.engine.plan import Plan
 
 Integers = NDArray[np.int64]
-Span = tuple[int, int]
 
 _NONE = -1
 
@@ -92,14 +92,14 @@ class Slots:
         self.workspace_cells = 1  # the first cell holds the number one
         offset = 0
         for table in range(self.n_inputs):
-            cells = contraction.cells(contraction.axes[table])
+            cells = contraction.counts[table]
             self.rows[table] = (1, offset, cells)
             offset += cells
         steps = [step for node in plan.nodes for step in node.steps]
         for step in steps:
-            self._allocate(step.result, contraction.cells(contraction.axes[step.result]))
+            self._allocate(step.result, contraction.counts[step.result])
         for table in contraction.adjoint_tables(steps):
-            self._allocate(self.adjoint(table), contraction.cells(contraction.axes[table]))
+            self._allocate(self.adjoint(table), contraction.counts[table])
 
     def adjoint(self, table: int) -> int:
         """The slot of a table's derivative; that of a root is the number one."""
@@ -122,58 +122,56 @@ class _Lowering:
         self.slots = Slots(plan)
         self.loops = LoopTable(plan.domain.shape)
 
-    def forward(self, step: Step) -> list[Operation]:
-        """Exponentiate the given tables that enter here, then multiply and sum."""
-        inputs = [t for t in (step.left, step.right) if self._is_input(t)]
-        rows = [Operation(EXPONENTIATE, t) for t in inputs]
-        left, right = self.slots.value(step.left), self.slots.value(step.right)
-        loops = self._loops(step, (step.left, step.right, step.result))
-        return [*rows, Operation(CONTRACT, left, right, step.result, _NONE, _NONE, *loops)]
+    def lower(self, step: Step) -> tuple[list[Operation], list[Operation]]:
+        """The operations of a step on the way up, and those on the way down."""
+        axes = [() if table == ONE else self.contraction.axes[table] for table in step]
+        left, right, result = axes
+        loops = self.loops.measure(loop_order(left, right, result), (left, right, result))
+        return self._forward(step, loops), self._backward(step, loops)
 
-    def backward(self, step: Step) -> list[Operation]:
+    def _forward(self, step: Step, loops: list[Loop]) -> list[Operation]:
+        """Exponentiate the given tables that enter here, then multiply and sum."""
+        rows = [Operation(EXPONENTIATE, t) for t in step[:2] if self._is_input(t)]
+        left, right = self.slots.value(step.left), self.slots.value(step.right)
+        span = self.loops.add(loops)
+        return [*rows, Operation(CONTRACT, left, right, step.result, _NONE, _NONE, *span)]
+
+    def _backward(self, step: Step, loops: list[Loop]) -> list[Operation]:
         """Compute the derivatives of both operands; given tables become marginals.
 
         A marginal is the table times its derivative. Where a given table holds every attribute of
         the step, one pass multiplies it in place and collects the derivative of the other operand
         (ABSORB). Otherwise derivatives are products of their own, and FINISH multiplies at the end.
         """
-        if self._is_input(step.left) and self.contraction.covers(step):
-            rows, finished = [self._absorb(step)], [step.right]
+        left, right, _ = step
+        if self._is_input(left) and self.contraction.covers(step):
+            rows, finished = [self._absorb(step, loops)], [right]
         else:
-            rows = [self._derivative(step, step.left, step.right)]
-            if step.right != ONE:
-                rows.append(self._derivative(step, step.right, step.left))
-            finished = [step.left, step.right]
+            rows = [self._derive(step, left, right, [(n, r, q, p) for n, p, q, r in loops])]
+            if right != ONE:
+                rows.append(self._derive(step, right, left, [(n, r, p, q) for n, p, q, r in loops]))
+            finished = [left, right]
         return rows + [self._finish(table) for table in finished if self._is_input(table)]
 
     def _is_input(self, table: int) -> bool:
         return 0 <= table < self.slots.n_inputs
 
-    def _absorb(self, step: Step) -> Operation:
+    def _absorb(self, step: Step, loops: list[Loop]) -> Operation:
         collected = _NONE if step.right == ONE else self.slots.adjoint(step.right)
-        loops = self._loops(step, (step.left, step.right, step.result))
         right = self.slots.value(step.right)
-        adjoint = self.slots.adjoint(step.result)
-        return Operation(ABSORB, step.left, right, step.result, adjoint, collected, *loops)
+        adjoint, span = self.slots.adjoint(step.result), self.loops.add(loops)
+        return Operation(ABSORB, step.left, right, step.result, adjoint, collected, *span)
 
-    def _derivative(self, step: Step, table: int, other: int) -> Operation:
-        loops = self._loops(step, (step.result, other, table))
+    def _derive(self, step: Step, table: int, other: int, loops: list[Loop]) -> Operation:
+        """The derivative of the step's result by one of its operands."""
         top, result = self.slots.adjoint(step.result), self.slots.adjoint(table)
-        return Operation(CONTRACT, top, self.slots.value(other), result, _NONE, _NONE, *loops)
+        span = self.loops.add(loops)
+        return Operation(CONTRACT, top, self.slots.value(other), result, _NONE, _NONE, *span)
 
     def _finish(self, table: int) -> Operation:
-        loops = self.loops.flat(self.slots.rows[table][2])
-        return Operation(
-            FINISH, table, self.slots.adjoint(table), self.slots.one, _NONE, _NONE, *loops
-        )
-
-    def _loops(self, step: Step, roles: tuple[int, int, int]) -> Span:
-        order = loop_order(*(self._axes(t) for t in (step.left, step.right, step.result)))
-        left, right, result = (self._axes(table) for table in roles)
-        return self.loops.nest(order, (left, right, result))
-
-    def _axes(self, table: int) -> tuple[int, ...]:
-        return () if table == ONE else self.contraction.axes[table]
+        span = self.loops.flat(self.slots.rows[table][2])
+        adjoint = self.slots.adjoint(table)
+        return Operation(FINISH, table, adjoint, self.slots.one, _NONE, _NONE, *span)
 
 
 def lower(plan: Plan, threads: int) -> Program:
@@ -182,10 +180,14 @@ def lower(plan: Plan, threads: int) -> Program:
     Each thread takes whole subtrees up, one takes what lies above all of them up and down again,
     then each takes its subtrees down: threads only wait for each other twice.
     """
-    lowering = _Lowering(plan)
-    up = [[row for step in n.steps for row in lowering.forward(step)] for n in plan.nodes]
-    down = [[row for step in n.steps[::-1] for row in lowering.backward(step)] for n in plan.nodes]
-    work = [sum(map(lowering.contraction.union_cells, node.steps)) for node in plan.nodes]
+    lowering, contraction = _Lowering(plan), plan.contraction
+    up: list[list[Operation]] = []
+    down: list[list[Operation]] = []
+    for node in plan.nodes:
+        lowered = [lowering.lower(step) for step in node.steps]
+        up.append([row for forward, _ in lowered for row in forward])
+        down.append([row for _, backward in reversed(lowered) for row in backward])
+    work = [sum(map(contraction.union_cells, n.steps)) for n in plan.nodes] if threads > 1 else []
     groups, top = partition([node.parent for node in plan.nodes], work, threads)
     rows: list[Operation] = []
 
@@ -200,10 +202,16 @@ def lower(plan: Plan, threads: int) -> Program:
     top_down = span(top[::-1], down)
     downs = tuple(span(group[::-1], down) for group in groups)
     return Program(
-        operations=np.array(rows, dtype=np.int64).reshape(-1, 8),
+        operations=_as_matrix(rows, len(Operation._fields)),
         forward=forward,
-        loops=np.array(lowering.loops.rows, dtype=np.int64).reshape(-1, 4),
-        slots=np.array(lowering.slots.rows, dtype=np.int64),
+        loops=_as_matrix(lowering.loops.rows, 4),
+        slots=_as_matrix(lowering.slots.rows, 3),
         workspace_cells=lowering.slots.workspace_cells,
         segments=Segments(ups, (top_up[0], top_down[1]), downs),
     )
+
+
+def _as_matrix(rows: Sequence[tuple[int, ...]], n_columns: int) -> Integers:
+    """Rows of integers as an array; reading them one by one is faster than as nested tuples."""
+    numbers = np.fromiter(chain.from_iterable(rows), np.int64, n_columns * len(rows))
+    return numbers.reshape(-1, n_columns)

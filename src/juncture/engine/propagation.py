@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from juncture._util.threads import cpu_count, run_parallel
 from juncture.engine.compiled.loader import pointer, routine
 from juncture.engine.compiled.opcodes import DONE, IMPOSSIBLE, NEEDS_LOGARITHMS
+from juncture.engine.loops import Span
 from juncture.engine.oracle import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, check_call
 from juncture.engine.plan import Plan
-from juncture.engine.program import Span, lower
+from juncture.engine.program import lower
 from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
 from juncture.tables.layout import Layout, Vector
 

@@ -86,13 +86,15 @@ class Layout:
         """The vector that holds these factors; those on one clique add up, missing ones are 0."""
         vector = self.zeros()
         for factor in factors:
-            if self.domain.project(factor.domain) != factor.domain:
+            names = factor.domain.attributes
+            canonical = self.domain.canonical(names)
+            if any(self.domain[name] != size for name, size in factor.domain.items()):
                 raise InvalidInput(
                     f"`factors` must have the sizes of the layout's domain; got {factor.domain!r}. "
                     "Build them over domain.project(clique)."
                 )
-            table = self.view(vector, factor.domain)
-            table += factor.transpose(self.domain.canonical(factor.domain)).values
+            table = self.view(vector, canonical)
+            table += factor.values.transpose([names.index(name) for name in canonical])
         return vector
 
     def as_vector(self, vector: ArrayLike, *, writable: bool = True) -> Vector:

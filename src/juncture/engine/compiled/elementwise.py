@@ -32,7 +32,7 @@ FLUSHED = -708.0
 # At most this many cells of a table are asked for ahead of its use.
 MAX_PREFETCHED = 4096
 
-_LOG2E = 1.4426950408889634
+LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer
@@ -42,13 +42,38 @@ _LOWEST = -(2**63)
 
 
 @intrinsic
-def _bits(_typingctx: Any, _value: Any) -> Any:
+def bits_of(_typingctx: Any, _value: Any) -> Any:
     """The bit pattern of a float."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
 
     return types.int64(types.float64), generate
+
+
+@intrinsic
+def count_ones(_typingctx: Any, _value: Any) -> Any:
+    """The number of bits that are set in an integer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        function = builder.module.declare_intrinsic("llvm.ctpop", [word])
+        return builder.call(function, arguments)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def trailing_zeros(_typingctx: Any, _value: Any) -> Any:
+    """The position of the lowest bit that is set in an integer other than zero."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        word, flag = ir.IntType(64), ir.IntType(1)
+        kind = ir.FunctionType(word, [word, flag])
+        function = builder.module.declare_intrinsic("llvm.cttz", [word], kind)
+        return builder.call(function, [arguments[0], flag(1)])
+
+    return types.uint64(types.int64), generate
 
 
 @intrinsic
@@ -104,7 +129,7 @@ def fast_exp(x):
     x = k ln 2 + r with |r| <= ln(2)/2; a polynomial of degree 11, interpolated at Chebyshev
     nodes (relative error 4e-18), gives e**r, and 2**k is written into the exponent bits.
     """
-    t = x * _LOG2E + _ROUND
+    t = x * LOG2E + _ROUND
     k = t - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     r2 = r * r
@@ -116,7 +141,7 @@ def fast_exp(x):
     high = (2.4801485278370062e-05 + r * 2.7557240761739257e-06) + r2 * (
         2.7632715071632255e-07 + r * 2.5110095611886237e-08
     )
-    return (low + r4 * (middle + r4 * high)) * _from_bits((_bits(t) << 52) + _EXPONENT_OF_ONE)
+    return (low + r4 * (middle + r4 * high)) * _from_bits((bits_of(t) << 52) + _EXPONENT_OF_ONE)
 
 
 @inner(fastmath={"contract"})
@@ -138,7 +163,7 @@ def maximum(values, start, stop):
     """The largest entry; floats are compared as integers, which compiles to vector code."""
     best = _LOWEST
     for i in range(U(start), U(stop)):
-        key = _bits(values[i])
+        key = bits_of(values[i])
         best = max(best, key ^ ((key >> 63) & _ALL_BUT_SIGN))
     return _from_bits(best ^ ((best >> 63) & _ALL_BUT_SIGN))
 
@@ -148,7 +173,7 @@ def extremes(values, start, size):
     """The smallest and the largest of entries that are not negative (see maximum)."""
     low, high = _ALL_BUT_SIGN, _LOWEST
     for i in range(U(start), U(start + size)):
-        key = _bits(values[i])
+        key = bits_of(values[i])
         low = min(low, key)
         high = max(high, key)
     return _from_bits(low), _from_bits(high)

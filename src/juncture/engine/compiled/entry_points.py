@@ -25,6 +25,8 @@ from juncture.engine.compiled.flat import quadratic as _quadratic
 from juncture.engine.compiled.flat import quadratic_value as _quadratic_value
 from juncture.engine.compiled.messages import run as _run
 from juncture.engine.compiled.opcodes import N_COLUMNS, SHARE_BITS
+from juncture.engine.compiled.ordering import Search
+from juncture.engine.compiled.ordering import search_order as _search_order
 from juncture.engine.compiled.peaks import maximise as _maximise
 from juncture.engine.compiled.sampling import count_rows as _count_rows
 from juncture.engine.compiled.sampling import draw as _draw
@@ -84,6 +86,22 @@ def maximise(
         carray(operations, (n_operations, N_COLUMNS)), carray(loops, (n_loops, 4)),
         carray(slots, (n_slots, 3)), carray(potentials, n_cells), carray(peaks, n_peaks),
         carray(chosen, n_slots),
+    )  # fmt: skip
+
+
+@entry("vQDqqquqqdqQQQQQQQ")
+def search_order(
+    rows, sizes, n, n_words, n_free, key, min_attempts, min_work, share, max_work,
+    closed, below, marks, columns, best_order, best_closed, spent,
+):  # fmt: skip
+    size, marked, column = n * n_words, carray(marks, (2, n_words)), carray(columns, (6, n))
+    search = Search(
+        carray(rows, size), carray(sizes, n), n_free, carray(closed, size), carray(below, size),
+        marked[0], marked[1], column[0], column[1], column[2], column[3:],
+    )  # fmt: skip
+    _search_order(
+        search, key, min_attempts, min_work, share, max_work,
+        carray(best_order, n), carray(best_closed, size), carray(spent, 2),
     )  # fmt: skip
 
 

@@ -15,13 +15,18 @@ _TO_UNIT = 2.0**-53
 
 
 @inner()
-def uniform(key, counter):
-    """A number in [0, 1) with all 53 bits: the splitmix64 generator at any counter."""
+def scramble(key, counter):
+    """A number of 64 random bits: the splitmix64 generator at any counter."""
     z = key + counter * _GOLDEN
     z = (z ^ (z >> U(30))) * _FIRST
     z = (z ^ (z >> U(27))) * _SECOND
-    z ^= z >> U(31)
-    return float(z >> U(11)) * _TO_UNIT
+    return z ^ (z >> U(31))
+
+
+@inner()
+def uniform(key, counter):
+    """A random number in [0, 1) with all 53 bits."""
+    return float(scramble(key, counter) >> U(11)) * _TO_UNIT
 
 
 @inner()
