@@ -89,6 +89,20 @@ def test_gradient(kind: Kind) -> None:
         assert gradient[cell] == pytest.approx((above - below) / 2e-5, abs=1e-4)
 
 
+@pytest.mark.parametrize("copies", [1, 3])
+def test_small_noise_costs_no_digits(copies: int) -> None:
+    """Counts of a hundred million noise scales leave the loss exact, and never below zero."""
+    rng = np.random.default_rng(8)
+    exact = rng.uniform(1e7, 1e8, 12)
+    errors = rng.normal(size=(copies, 12)) * 0.01
+    given = [Measurement(("b", "a"), exact + error, stddev=1.0) for error in errors]
+    layout = Layout(DOMAIN, [("a", "b")])
+    table = layout.pack([Factor(DOMAIN.project(("b", "a")), exact.reshape(4, 3))])
+    loss = FitLoss(layout, given, "l2")
+    assert loss.value(table) == pytest.approx(0.5 * float((errors**2).sum()), rel=1e-4)
+    assert loss.value_and_gradient(table)[0] == pytest.approx(loss.value(table), rel=1e-9)
+
+
 def test_only_squares_are_smooth() -> None:
     """A loss with an absolute value somewhere is not smooth."""
     assert FitLoss(LAYOUT, MEASUREMENTS, "l2").is_smooth

@@ -203,16 +203,22 @@ def _single_query(term: Term) -> SingleQuery:
     return SingleQuery(term.clique, term.operator, float(term.values[0]), float(term.stddev[0]))
 
 
-def _quadratic(layout: Layout, terms: Iterable[Term]) -> tuple[Vector, Vector, float]:
-    """The precision, centre and constant of the sum of plain squared terms."""
+def _quadratic(layout: Layout, terms: Sequence[Term]) -> tuple[Vector, Vector, float]:
+    """The precision, centre and constant of the sum of plain squared terms.
+
+    The constant is what the terms differ from their centre. Its closed form, a difference of
+    squared counts, would leave rounding errors larger than the loss where the noise is small.
+    """
     precision, pull, constant = layout.zeros(), layout.zeros(), 0.0
     for term in terms:
         weight = 1.0 / term.stddev**2
         _add_table(layout, precision, term.clique, weight)
         _add_table(layout, pull, term.clique, weight * term.values)
-        constant += 0.5 * float((weight * term.values) @ term.values)
     centre = np.divide(pull, precision, out=layout.zeros(), where=precision > 0)
-    return precision, centre, constant - 0.5 * float(pull @ centre)
+    for term in terms:
+        error = (layout.factor(centre, term.clique).values.reshape(-1) - term.values) / term.stddev
+        constant += 0.5 * float(error @ error)
+    return precision, centre, constant
 
 
 def _add_table(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:

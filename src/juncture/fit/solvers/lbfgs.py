@@ -44,23 +44,38 @@ class LBFGS:
         options = {"maxiter": self.round_steps, "maxcor": 20}
         while True:
             descent = _Descent(problem, best)
-            minimize(descent, best.potentials, jac=True, method="L-BFGS-B", options=options)
+            minimize(descent, descent.start, jac=True, method="L-BFGS-B", options=options)
             best = descent.best
             yield Iterate(best)
 
 
 class _Descent:
-    """The loss as a function of the potentials, with its gradient; remembers the best point."""
+    """The loss as a function of the possible cells' potentials; remembers the best point.
+
+    Excluded cells are no variables: minus infinity has no difference from itself, and SciPy would
+    make it not-a-number.
+    """
 
     def __init__(self, problem: Problem, start: Candidate) -> None:
         self.problem = problem
         self.best = start
+        self._possible = np.isfinite(start.potentials)
+        self.start = start.potentials[self._possible]
 
-    def __call__(self, potentials: Vector) -> tuple[float, Vector]:
-        point = self.problem.evaluate(potentials.copy())
+    def __call__(self, variables: Vector) -> tuple[float, Vector]:
+        value, gradient = self._descend(self._potentials(variables))
+        return value, gradient[self._possible]
+
+    def _potentials(self, variables: Vector) -> Vector:
+        potentials = np.full(len(self._possible), -np.inf)
+        potentials[self._possible] = variables
+        return potentials
+
+    def _descend(self, potentials: Vector) -> tuple[float, Vector]:
+        point = self.problem.evaluate(potentials)
         self.best = min(self.best, point, key=lambda one: one.loss)
         _, slope = self.problem.loss.value_and_gradient(point.marginals)
-        largest = float(np.abs(slope).max())
+        largest = float(np.abs(slope).max(initial=0.0))
         if largest == 0.0:
             return point.loss, np.zeros_like(slope)
         nudge = _NUDGE / largest
