@@ -115,6 +115,7 @@ def test_the_budget_spent_is_the_budget_claimed(
         assert len(outcome.answers(WORKLOAD)) == len(WORKLOAD.tasks)
 
 
+@pytest.mark.slow
 @FORM
 def test_more_budget_means_less_error(form: Form, tmp_path: Path) -> None:
     """With a huge budget the workload's error goes to (nearly) nothing."""

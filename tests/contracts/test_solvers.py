@@ -174,6 +174,7 @@ def fitted(case: Case, solver: Solver) -> Estimate:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "accuracy"), SOLVERS, ids=["accelerated", "dual", "mirror", "interior", "relay"]
 )

@@ -281,6 +281,7 @@ def test_a_schema_may_be_given_by_its_file(tmp_path: Path) -> None:
         assert read_table(arrow(), given).schema == SCHEMA
 
 
+@pytest.mark.slow
 def test_a_spark_table_stays_in_spark(spark: Any) -> None:
     """A DataFrame is counted in its session, although Arrow could fetch all of its rows."""
     from juncture.private.sources.spark import Spark  # noqa: PLC0415

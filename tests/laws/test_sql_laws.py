@@ -196,6 +196,7 @@ def compare(ours: Any, theirs: list[tuple[Any, ...]]) -> None:
                 assert float(a) == pytest.approx(float(b), rel=1e-9, abs=1e-9, nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", CODES + TIED)
 def test_codes(sql: str) -> None:
     """The attributes' codes are the values."""

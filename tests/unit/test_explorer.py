@@ -592,6 +592,7 @@ def test_codes_that_sql_cannot_tell_apart_are_refused() -> None:
 # The whole thing.
 
 
+@pytest.mark.slow
 def test_serve_prints_an_address_that_answers(tmp_path: Path) -> None:
     """`serve` prints the address with a token, answers there, and ends quietly on Ctrl-C."""
     path = small_release().save(tmp_path / "small.jct")

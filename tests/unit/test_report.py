@@ -184,6 +184,7 @@ def test_the_page_asks_for_nothing(release: Release) -> None:
     assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
 
 
+@pytest.mark.slow
 def test_the_same_release_gives_the_same_bytes(release: Release, tmp_path: Path) -> None:
     """Nothing of the day or of the run is in the page, and the file holds it as it is."""
     page = render_report(release)
