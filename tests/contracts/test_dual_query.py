@@ -78,6 +78,7 @@ def test_the_budget(estimation: Estimation, tmp_path: Path) -> None:
     assert all((one == other).all() for one, other in pairs)
 
 
+@pytest.mark.slow
 def test_both_forms_learn_and_the_model_learns_more(tmp_path: Path) -> None:
     """With budget enough, the model is nearer than the records."""
     errors = {}

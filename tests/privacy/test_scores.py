@@ -78,6 +78,7 @@ def neighbours_of(table: CodedTable, others: Sequence[CodedTable]) -> list[Coded
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_no_neighbour_moves_a_score_further_than_stated(name: str, neighbours: Neighbours) -> None:

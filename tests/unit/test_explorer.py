@@ -306,6 +306,7 @@ def _brute(attributes: list[str], allowed: dict[str, list[float]]) -> Array:
     return np.asarray(np.einsum(f"{letters}->{kept}", counts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("condition", "allowed"), CONDITIONS)
 @pytest.mark.parametrize("attributes", [[], ["work"], ["age", ODD], ["pay", "smoker", "work"]])
 def test_conditions_are_those_of_the_whole_table(

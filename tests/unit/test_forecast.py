@@ -40,6 +40,7 @@ ALL += [("privbayes", budget, Neighbours.REPLACE) for budget in BUDGETS]
 ALL += [("dualquery", b, Neighbours.REPLACE) for b in ("concentrated", "approximate")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "budget", "neighbours"), ALL)
 def test_costs_are_those_that_the_ledger_will_have(
     name: str, budget: str, neighbours: Neighbours, tmp_path: Path

@@ -434,6 +434,7 @@ def output(hash_seed: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_hash_seeds_do_not_matter() -> None:
     """Plans, predictions and marginals are the same bytes under any hash seed."""
     first = output("0")

@@ -90,6 +90,7 @@ def test_values_belong_to_their_codes() -> None:
     assert len(set(table["pay"])) > 100  # not one number for a bin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASES)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -186,6 +187,7 @@ def test_pandas_gets_the_same_values() -> None:
     assert frame["pay"].isna().tolist() == [value is None for value in table["pay"]]
 
 
+@pytest.mark.slow
 def test_without_pandas_one_is_told_what_to_install() -> None:
     """Nothing of ours needs pandas until a frame is asked for, and then it is named."""
     script = """
@@ -229,6 +231,7 @@ def test_chunks_are_counted(tmp_path: Path) -> None:
     assert pq.read_metadata(tmp_path / "r.parquet").num_rows == n
 
 
+@pytest.mark.slow
 def test_draws_take_constant_memory(tmp_path: Path) -> None:
     """Ten times the chunks need no more memory at their peak than one chunk, up to a quarter."""
     script = """
