@@ -377,7 +377,7 @@ def asked_blocks(sql: str) -> dict[str, Any]:
         asked.append(query)
         return model().answer(query)
 
-    run(sql, Source(BOOK.bind(DOMAIN), 1.0, ask))
+    run(sql, Source(BOOK.bind(DOMAIN), 1.0, ask, ()))
     return dict(asked[0].blocks)
 
 
@@ -509,41 +509,6 @@ def test_hostile_patterns_take_linear_time(condition: str) -> None:
     book = Codebook({"x": Coding(("a" * 5000, "a" * 4999))})
     made = Model.of_potentials(Domain({"x": 2}), [], 10.0).with_codebook(book)
     assert made.sql(f"SELECT COUNT(*) FROM t WHERE {condition}").rows == ((0.0,),)
-
-
-def test_dates_are_dates_where_their_parts_are_asked_for() -> None:
-    """Days, months and years are texts; functions of dates know them as far as they go."""
-    codings = {
-        "day": Coding(("2024-02-28", "2024-02-29", "2024-03-01", None)),
-        "month": Coding(("2023-12", "2024-01", "2024-02")),
-        "week": Coding(("2024-01-01", "2024-01-08")),
-    }
-    domain = Domain({name: coding.size for name, coding in codings.items()})
-    made = Model.of_potentials(domain, [], 24.0).with_codebook(Codebook(codings))
-
-    def ask(sql: str) -> tuple[tuple[Any, ...], ...]:
-        return made.sql(sql).rows
-
-    by_month = "SELECT YEAR(day) AS y, MONTH(day) AS m, COUNT(*) FROM t GROUP BY y, m ORDER BY m"
-    assert ask(by_month) == ((2024, 2, 12.0), (2024, 3, 6.0), (None, None, 6.0))
-    assert ask("SELECT COUNT(*) FROM t WHERE day > DATE '2024-02-28'") == ((12.0,),)
-    assert ask("SELECT EXTRACT(year FROM month) AS y, COUNT(*) FROM t GROUP BY y ORDER BY y") == (
-        (2023, 8.0),
-        (2024, 16.0),
-    )
-    assert ask(
-        "SELECT DATE_PART('quarter', month) AS q, COUNT(*) FROM t GROUP BY q ORDER BY q"
-    ) == (
-        (1, 16.0),
-        (4, 8.0),
-    )
-    assert ask(
-        "SELECT DISTINCT CAST(DATE_TRUNC('month', day) AS DATE) FROM t ORDER BY 1 LIMIT 1"
-    ) == (("2024-02-01",),)
-    with pytest.raises(InvalidInput, match="Its values are months"):
-        ask("SELECT DAYOFWEEK(month), COUNT(*) FROM t GROUP BY 1")
-    with pytest.raises(InvalidInput, match="DuckDB"):  # the first days of weeks, perhaps
-        ask("SELECT MONTH(week), COUNT(*) FROM t GROUP BY 1")
 
 
 def test_answers_of_inner_queries_may_be_empty() -> None:

@@ -70,10 +70,11 @@ def test_domain_and_codebook() -> None:
     assert SCHEMA.codebook["city"].meanings == ("Bern", 'say "x"', "Zürich\\", None)
     assert SCHEMA.codebook["level"].meanings == (3, 1, 2, OUTSIDE)
     assert SCHEMA.codebook["decade"].labels[0] == "[0, 10)"
-    assert SCHEMA.columns["joined"].regular[:2] == ("2020-02", "2020-03")
-    assert SCHEMA.columns["left"].regular == ("2020-Q1", "2020-Q2", "2020-Q3", "2020-Q4", "2021-Q1")
-    assert SCHEMA.columns["year"].regular == ("2020", "2021")
-    assert SCHEMA.columns["week"].regular[1] == "2020-02-17"
+    assert SCHEMA.codebook["joined"].labels[:2] == ("2020-02", "2020-03")
+    quarters = ("2020-Q1", "2020-Q2", "2020-Q3", "2020-Q4", "2021-Q1")
+    assert SCHEMA.codebook["left"].labels == quarters
+    assert SCHEMA.codebook["year"].labels == ("2020", "2021")
+    assert SCHEMA.codebook["week"].labels[1] == "2020-02-17/2020-02-23"
     assert SCHEMA.columns["day"].n_regular == 11
 
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from juncture._util.sql import quote_name
 from juncture._util.text import choose_name
-from juncture.cli.console import Format, UsageError, require_file, say_rows
+from juncture.cli.console import (
+    Format,
+    UsageError,
+    make_unique,
+    note,
+    require_file,
+    say_json,
+    say_rows,
+)
 from juncture.cli.options import Json, ReleaseFile, parse_names
+
+if TYPE_CHECKING:
+    from juncture.model.sql.answer import SqlAnswer
 
 
 def query(
@@ -53,7 +65,8 @@ def query(
 
     SQL is one SELECT with aggregates, as in DuckDB, without joins. Put texts in single quotes, and
     column names with characters other than letters, digits and _ in double quotes. Answers are
-    expected values, so counts need not be whole numbers.
+    expected values, so counts need not be whole numbers. Notes on stderr, and in JSON, say what an
+    answer rests on besides the data: columns never measured together, numbers known by bins.
 
     \b
     Examples:
@@ -62,6 +75,8 @@ def query(
       juncture query people.jct --where "sex = 'female'" --mean age --json
       juncture query adult.jct --marginal sex --where '"hours-per-week" >= 50'
     """
+    from juncture.model.sql.answer import SqlAnswer
+    from juncture.model.sql.notes import find_dependence_notes
     from juncture.publish.release import load
 
     chosen = Format.JSON if as_json else output_format
@@ -71,11 +86,39 @@ def query(
     if names and not where and mean is None:
         # Unlike SQL, with the cells that have no records: `juncture estimate` needs all of them.
         table = loaded.project(names).to_arrow()
-        rows = list(zip(*table.to_pydict().values(), strict=True))
-        say_rows(table.column_names, rows, chosen)
-        return
-    answer = loaded.sql(statement)
-    say_rows(answer.columns, answer.rows, chosen)
+        rows = tuple(zip(*table.to_pydict().values(), strict=True))
+        notes = tuple(find_dependence_notes(names, loaded.model.cliques))
+        answer = SqlAnswer(tuple(table.column_names), rows, notes)
+    else:
+        answer = loaded.sql(statement)
+    if chosen is Format.JSON:
+        say_json(_to_json(answer))
+    else:
+        say_rows(answer.columns, answer.rows, chosen)
+    for each in _list_notes(answer):
+        note(f"note: {each}")
+
+
+def _to_json(answer: SqlAnswer) -> dict[str, Any]:
+    names = make_unique(answer.columns)
+    ranges = [
+        {n: [r.low, r.high] for n, r in zip(names, row, strict=True) if r} for row in answer.ranges
+    ]
+    return {
+        "rows": [dict(zip(names, row, strict=True)) for row in answer.rows],
+        "notes": [str(each) for each in answer.notes],
+        "ranges": ranges,
+    }
+
+
+def _list_notes(answer: SqlAnswer) -> Iterator[str]:
+    """The notes, and the ranges: of one row each, of several the first and where the others are."""
+    yield from map(str, answer.notes)
+    for row in answer.ranges[:1]:
+        for name, each in zip(answer.columns, row, strict=True):
+            if each:
+                others = "" if len(answer.rows) == 1 else " in the first row (--json has all)"
+                yield f"whatever the numbers inside the bins, {name} is {each}{others}."
 
 
 def _build_sql(sql: str | None, marginal: str | None, where: list[str], mean: str | None) -> str:

@@ -31,6 +31,7 @@ from juncture.tables.records import Codes, Records
 
 if TYPE_CHECKING:
     from juncture.model.sql.answer import SqlAnswer
+    from juncture.model.sql.select import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +318,7 @@ class Model:
         """
         from juncture.model.sql import select  # noqa: PLC0415  (the parser is slow to import)
 
-        source = select.Source(self.codebook, self.total, self.distribution.answer)
+        source = self._sql_source()
         return select.run(query, source, max_groups)
 
     def sql_counts(self, query: str, *, max_groups: int | None = None) -> Vector:
@@ -328,8 +329,13 @@ class Model:
         """
         from juncture.model.sql import select  # noqa: PLC0415
 
-        source = select.Source(self.codebook, self.total, self.distribution.answer)
+        source = self._sql_source()
         return select.count_groups(query, source, max_groups)
+
+    def _sql_source(self) -> Source:
+        from juncture.model.sql.select import Source  # noqa: PLC0415
+
+        return Source(self.codebook, self.total, self.distribution.answer, self.cliques)
 
     def most_probable(self) -> dict[str, int]:
         """The record with the largest probability; ties go to low codes."""

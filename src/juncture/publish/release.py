@@ -19,9 +19,8 @@ from juncture.errors import InvalidInput, JunctureError, UnreadableFile
 from juncture.fit.summary import FitSummary
 from juncture.model.model import Model
 from juncture.privacy.guarantee import Guarantee
-from juncture.publish import archive
+from juncture.publish import archive, format_1, format_2
 from juncture.publish.archive import Document
-from juncture.publish.format_1 import upgrade, upgrade_arrays
 from juncture.publish.release_io import (
     check_marginals,
     read_measurement,
@@ -41,7 +40,7 @@ from juncture.tables.schema_toml import parse_schema, schema_toml
 if TYPE_CHECKING:
     from juncture.model.sql.answer import SqlAnswer
 
-FORMAT, VERSION = "juncture release", 2
+FORMAT, VERSION = "juncture release", 3
 _MALFORMED = (
     AttributeError,
     IndexError,
@@ -225,7 +224,9 @@ def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactor
     if document.get("format") != FORMAT:
         raise UnreadableFile("it is a file of another kind. Give a file that Release.save wrote.")
     if document.get("version") == 1:
-        document, arrays = upgrade(document), upgrade_arrays(document, arrays)
+        document, arrays = format_1.upgrade(document), format_1.upgrade_arrays(document, arrays)
+    if document.get("version") == 2:
+        document = format_2.upgrade(document)
     if document.get("version") != VERSION:
         raise UnreadableFile(
             f"it has version {document.get('version')!r} of the format, and this Juncture reads up "

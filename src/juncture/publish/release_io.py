@@ -22,6 +22,7 @@ from juncture.tables.codebook import Codebook, Coding, Meaning, Special
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.measurement import Measurement
+from juncture.tables.periods import Period
 
 # How far stored marginals may be from those of the stored potentials; all are probabilities.
 _TOLERANCE = 1e-6
@@ -84,7 +85,16 @@ def write_codebook(codebook: Codebook) -> Document | None:
     """A codebook as data; None where codes stand for themselves."""
     if codebook.is_plain:
         return None
-    return {name: [_write_meaning(m) for m in c.meanings] for name, c in codebook.codings.items()}
+    return {name: _write_coding(coding) for name, coding in codebook.codings.items()}
+
+
+def _write_coding(coding: Coding) -> Document:
+    return {
+        "meanings": [_write_meaning(meaning) for meaning in coding.meanings],
+        "whole": coding.whole,
+        "period": None if coding.period is None else str(coding.period),
+        "means": None if coding.means is None else list(coding.means),
+    }
 
 
 def _write_meaning(meaning: object) -> object:
@@ -102,7 +112,12 @@ def _read_meaning(entry: Any) -> Meaning:  # noqa: ANN401
 def _read_codebook(entry: Document) -> Codebook:
     return Codebook(
         {
-            str(name): Coding(tuple(_read_meaning(m) for m in meanings))
-            for name, meanings in entry.items()
+            str(name): Coding(
+                tuple(_read_meaning(m) for m in coding["meanings"]),
+                whole=bool(coding["whole"]),
+                period=None if coding["period"] is None else Period(coding["period"]),
+                means=None if coding["means"] is None else tuple(coding["means"]),
+            )
+            for name, coding in entry.items()
         }
     )

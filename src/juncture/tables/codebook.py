@@ -1,15 +1,16 @@
-"""What the codes of attributes stand for: values, or intervals of numbers.
+"""What the codes of attributes stand for: values, or intervals of numbers or days.
 
 Conditions on values become weights on codes. An interval that a condition only partly covers counts
-in proportion, as if the numbers in it were spread evenly.
+in proportion, as if the numbers in it were spread evenly, or as evenly as their mean allows.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from numbers import Real
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ import numpy as np
 from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Domain
+from juncture.tables.periods import Period, name_period, to_date, to_day_number
+from juncture.tables.spread import Spread, spread_below
 
 if TYPE_CHECKING:
     from juncture.tables.layout import Vector
@@ -47,6 +50,11 @@ class Coding:
     one, written as a pair; for a missing value, as None; or for all values outside the domain.
     No comparison is true of the last two.
 
+    - `whole`: intervals hold whole numbers only: (0, 3) means 0, 1 and 2.
+    - `period`: intervals are of days, counted from 1970-01-01, and are called by this period.
+    - `means`: for each code that is an interval, the mean of the numbers in it, if known; else the
+      middle is taken.
+
     >>> Coding(("female", "male", None)).labels
     ('female', 'male', None)
 
@@ -55,19 +63,43 @@ class Coding:
     """
 
     meanings: tuple[Meaning, ...]
+    whole: bool = False
+    period: Period | None = None
+    means: tuple[float | None, ...] | None = None
 
     def __post_init__(self) -> None:
         plain = tuple(m.item() if isinstance(m, np.generic) else m for m in self.meanings)
         object.__setattr__(self, "meanings", plain)
+        for meaning in self.meanings:
+            if isinstance(meaning, tuple):
+                self._check_interval(meaning)
         if not len(set(plain)) == len(set(self.labels)) == len(plain):
             raise InvalidInput("`meanings` must differ from code to code; got some twice.")
-        for meaning in self.meanings:
-            if isinstance(meaning, tuple) and not (
-                len(meaning) == 2 and -math.inf < meaning[0] < meaning[1] < math.inf
-            ):
+        if self.means is not None:
+            self._check_means(self.means)
+
+    def _check_interval(self, meaning: tuple[float, float]) -> None:
+        if not (len(meaning) == 2 and -math.inf < meaning[0] < meaning[1] < math.inf):
+            raise InvalidInput(
+                f"`meanings` must be values or pairs of a lower and a higher number; "
+                f"got {meaning!r}. Bound open intervals by the smallest and largest value."
+            )
+        if self.counts_whole and not all(float(end).is_integer() for end in meaning):
+            raise InvalidInput(
+                f"`meanings` must be pairs of whole numbers where only such occur; got {meaning!r}."
+            )
+
+    def _check_means(self, means: tuple[float | None, ...]) -> None:
+        if self.period is not None or len(means) != self.size:
+            raise InvalidInput(
+                f"`means` must have an entry for each of the {self.size} codes, which must stand "
+                f"for numbers; got {len(means)}."
+            )
+        for meaning, mean in zip(self.meanings, means, strict=True):
+            inside = isinstance(meaning, tuple) and meaning[0] <= (mean or 0.0) <= meaning[1]
+            if mean is not None and not inside:
                 raise InvalidInput(
-                    f"`meanings` must be values or pairs of a lower and a higher number; "
-                    f"got {meaning!r}. Bound open intervals by the smallest and largest value."
+                    f"`means` must lie in their intervals; got {mean!r} for {meaning!r}."
                 )
 
     def __repr__(self) -> str:
@@ -84,20 +116,56 @@ class Coding:
         return len(self.meanings)
 
     @property
+    def counts_whole(self) -> bool:
+        """Whether intervals hold whole numbers or days, which can be counted one by one."""
+        return self.whole or self.period is not None
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether some codes stand for intervals."""
+        return any(isinstance(meaning, tuple) for meaning in self.meanings)
+
+    @cached_property
     def labels(self) -> tuple[Value, ...]:
-        """The label of each code: intervals as '[low, high)'."""
-        return tuple(label_of(meaning) for meaning in self.meanings)
+        """The label of each code: intervals as '[low, high)', periods as in a calendar."""
+        return tuple(self._label(meaning) for meaning in self.meanings)
+
+    def _label(self, meaning: Meaning) -> Value:
+        if not isinstance(meaning, tuple):
+            return str(meaning) if isinstance(meaning, Special) else meaning
+        if self.period is not None:
+            return name_period(to_date(meaning[0]), to_date(meaning[1] - 1), self.period)
+        return f"[{_format_number(meaning[0])}, {_format_number(meaning[1])})"
 
     @property
     def values(self) -> tuple[Value | tuple[float, float], ...]:
         """Each code as conditions see it: None where no comparison is true."""
         return tuple(None if isinstance(m, Special) else m for m in self.meanings)
 
+    @cached_property
+    def spreads(self) -> tuple[Spread | None, ...]:
+        """How the numbers of each interval are spread; None for codes of single values.
+
+        Whole numbers reach half a unit to either side.
+        """
+        shift = 0.5 if self.counts_whole else 0.0
+        means = self.means or (None,) * self.size
+        return tuple(
+            _spread(meaning[0] - shift, meaning[1] - shift, mean)
+            if isinstance(meaning, tuple)
+            else None
+            for meaning, mean in zip(self.meanings, means, strict=True)
+        )
+
     @property
     def numbers(self) -> Vector:
-        """Each code as a number, an interval as its middle; not-a-number for other values."""
-        low, high = self._ends
-        return 0.5 * (low + high)
+        """Each code as a number, an interval as its mean; not-a-number for other values."""
+        if self.period is not None:
+            return np.full(self.size, np.nan)
+        pairs = zip(self.values, self.spreads, strict=True)
+        return np.array(
+            [_to_number(value) if s is None else s.mean(s.low, s.high) for value, s in pairs]
+        )
 
     def share_below(self, number: float, *, inclusive: bool = False) -> Vector:
         """The share of each code's records below a number; with `inclusive`, at or below it."""
@@ -109,23 +177,28 @@ class Coding:
                 "others. Compare with = or IN instead."
             )
         point = np.where(low <= number if inclusive else low < number, 1.0, 0.0)
+        cut = number
+        if self.counts_whole:
+            cut = math.floor(number) + 0.5 if inclusive else math.ceil(number) - 0.5
+        tilt = np.array([0.0 if each is None else each.tilt for each in self.spreads])
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.clip((number - low) / (high - low), 0.0, 1.0)
+            share = spread_below(np.clip((cut - low) / (high - low), 0.0, 1.0), tilt)
         return np.where(np.isnan(low), 0.0, np.where(low == high, point, share))
 
     def match(self, value: object) -> Vector:
-        """Ones at the codes that a value names, which may be a label or a number in an interval."""
+        """Ones at the codes that a value names: a label, or a number or day in an interval."""
         plain = value.item() if isinstance(value, np.generic) else value
-        weights = np.array([float(_matches(meaning, plain)) for meaning in self.meanings])
-        if not weights.any():
+        matches = [self._matches(code, plain) for code in range(self.size)]
+        if not any(matches):
             return self.match_exact(plain)  # type: ignore[arg-type]
-        return weights
+        single = [m and not isinstance(self.meanings[c], tuple) for c, m in enumerate(matches)]
+        return np.array(single if any(single) else matches, dtype=np.float64)
 
     def match_exact(self, value: Value) -> Vector:
         """A one at the code of a value; refuses values that no code stands for alone."""
         weights = np.array([float(_is_equal(meaning, value)) for meaning in self.values])
         if not weights.any():
-            inside = any(isinstance(m, tuple) for m in self.meanings) and isinstance(value, Real)
+            inside = self.has_intervals and isinstance(value, Real)
             hint = (
                 "Numbers here come in intervals: ask for a range."
                 if inside
@@ -134,19 +207,31 @@ class Coding:
             raise InvalidInput(f"`value` must be one that a code stands for; got {value!r}. {hint}")
         return weights
 
+    def _matches(self, code: int, value: object) -> bool:
+        meaning = self.meanings[code]
+        if isinstance(meaning, tuple):
+            if value in (meaning, self.labels[code]):
+                return True
+            if self.period is not None:
+                is_day = isinstance(value, dt.date)
+                return is_day and meaning[0] <= to_day_number(value) < meaning[1]  # type: ignore[arg-type]
+            return isinstance(value, Real) and meaning[0] <= float(value) < meaning[1]
+        if meaning is None or isinstance(meaning, Special):
+            return value is meaning or value == meaning
+        return _is_equal(meaning, value)  # type: ignore[arg-type]
+
     @property
     def _ends(self) -> tuple[Vector, Vector]:
-        """The lower and the higher end of each code; equal for a single number."""
-        pairs = [m if isinstance(m, tuple) else (m, m) for m in self.values]
-        ends = [[_to_number(low), _to_number(high)] for low, high in pairs]
+        """The lower and the higher end of each code's spread; equal for a single number."""
+        ends = [
+            [_to_number(value)] * 2 if spread is None else [spread.low, spread.high]
+            for value, spread in zip(self.values, self.spreads, strict=True)
+        ]
         return np.array(ends).reshape(-1, 2)[:, 0], np.array(ends).reshape(-1, 2)[:, 1]
 
 
-def label_of(meaning: Meaning) -> Value:
-    """The label of a meaning; a value is its own label."""
-    if isinstance(meaning, tuple):
-        return f"[{_format_number(meaning[0])}, {_format_number(meaning[1])})"
-    return str(meaning) if isinstance(meaning, Special) else meaning
+def _spread(low: float, high: float, mean: float | None) -> Spread:
+    return Spread(low, high) if mean is None else Spread.with_mean(low, high, mean)
 
 
 def _format_number(number: float) -> str:
@@ -162,15 +247,6 @@ def _is_equal(meaning: object, value: Value) -> bool:
     if isinstance(meaning, bool) or isinstance(value, bool):
         return meaning is value
     return not isinstance(meaning, tuple) and meaning is not None and meaning == value
-
-
-def _matches(meaning: Meaning, value: object) -> bool:
-    if isinstance(meaning, tuple):
-        inside = isinstance(value, Real) and meaning[0] <= float(value) < meaning[1]
-        return inside or value in (meaning, label_of(meaning))
-    if meaning is None or isinstance(meaning, Special):
-        return value is meaning or value == meaning
-    return _is_equal(meaning, value)  # type: ignore[arg-type]
 
 
 def _abbreviate(labels: Sequence[Value], max_labels: int = 12) -> str:

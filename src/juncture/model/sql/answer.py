@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from juncture._util.notebook import rows_html
 from juncture._util.text import count_noun, list_names
+from juncture.model.sql.notes import Note, Range
 from juncture.tables.frames import to_pandas
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ class SqlAnswer:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    notes: tuple[Note, ...] = ()
+    """What the answer rests on besides the data; each is a sentence as a text."""
+    ranges: tuple[tuple[Range | None, ...], ...] = ()
+    """For counts, sums and means, where numbers are known by their bins: what the value can be,
+    wherever in their bins they lie. A row for each row; empty where no bin matters."""
 
     def __str__(self) -> str:
         cells = [self.columns, *(tuple(map(_format_cell, row)) for row in self.rows)]

@@ -3,11 +3,13 @@
 An attribute whose codes stand for intervals is cut at the numbers that the query compares it with,
 so that a condition counts the right share of an interval. Where the query adds up a curved
 expression of it, each piece becomes the points of a quadrature, exact for polynomials. Both take
-the numbers in an interval to be spread evenly.
+the numbers in an interval to be spread as the coding says: see `Spread`. Whole numbers and days are
+cut between two of them.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,8 +20,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from juncture.model.sql.rewrite import OUTSIDE_PREFIX
-from juncture.tables.codebook import Coding, Meaning, Special, label_of
+from juncture.tables.codebook import Coding, Meaning, Special
 from juncture.tables.layout import Vector
+from juncture.tables.periods import to_date
+from juncture.tables.spread import Spread
 
 KEY_PREFIX = "juncture_key_"
 """Before an attribute's name: the column of ranks that tells its codes apart."""
@@ -32,6 +36,7 @@ class Interval(NamedTuple):
     """How an attribute with intervals is taken apart."""
 
     cuts: tuple[float, ...] = ()
+    """Between whole numbers or days, half-way."""
     n_points: int = 1
     """Points of the quadrature in each piece."""
 
@@ -56,14 +61,9 @@ def is_special(coding: Coding) -> bool:
     return bool(kinds & {tuple, Special}) or len(kinds) > 1
 
 
-def has_intervals(coding: Coding) -> bool:
-    """Whether some codes stand for intervals of numbers."""
-    return any(isinstance(meaning, tuple) for meaning in coding.meanings)
-
-
 def find_bounds(coding: Coding) -> tuple[float, float]:
     """The least and the largest number of a coding's intervals."""
-    ends = [end for meaning in coding.meanings if isinstance(meaning, tuple) for end in meaning]
+    ends = [end for spread in coding.spreads if spread for end in (spread.low, spread.high)]
     return min(ends), max(ends)
 
 
@@ -85,7 +85,7 @@ def labels_by_rank(coding: Coding) -> list[Any]:
     """The label of each rank."""
     ranks = rank_codes(coding)
     pairs = [(rank, code) for code, rank in enumerate(ranks) if rank is not None]
-    return [label_of(coding.meanings[code]) for _, code in sorted(pairs)]
+    return [coding.labels[code] for _, code in sorted(pairs)]
 
 
 def make_pieces(name: str, coding: Coding, interval: Interval) -> Pieces:
@@ -100,34 +100,50 @@ def make_pieces(name: str, coding: Coding, interval: Interval) -> Pieces:
     if is_special(coding):
         ranks = rank_codes(coding)
         columns[KEY_PREFIX + name] = pa.array([ranks[code] for code in codes], pa.int64())
-    if has_intervals(coding):
-        columns[LOW_PREFIX + name] = pa.array([row[3] for row in rows], pa.float64())
-        columns[HIGH_PREFIX + name] = pa.array([row[4] for row in rows], pa.float64())
+    if coding.has_intervals:
+        kind = pa.date32() if coding.period is not None else pa.float64()
+        columns[LOW_PREFIX + name] = pa.array([row[3] for row in rows], kind)
+        columns[HIGH_PREFIX + name] = pa.array([row[4] for row in rows], kind)
     return Pieces(codes, np.array([row[1] for row in rows]), columns)
 
 
-def _cut(
-    coding: Coding, interval: Interval
-) -> Iterator[tuple[int, float, Any, float | None, float | None]]:
-    """For each piece: the code, its share of the code's records, its value, and its ends."""
-    points, weights = _quadrature(interval.n_points)
-    for code, meaning in enumerate(coding.meanings):
-        if isinstance(meaning, tuple):
-            low, high = meaning
-            ends = [low, *(cut for cut in interval.cuts if low < cut < high), high]
-            for left, right in pairwise(ends):
-                for point, weight in zip(points, weights, strict=True):
-                    share = weight * (right - left) / (high - low)
-                    yield code, share, left + point * (right - left), left, right
+Piece = tuple[int, float, Any, Any, Any]
+"""A code, the share of its records, a value, and the ends of the piece."""
+
+
+def _cut(coding: Coding, interval: Interval) -> Iterator[Piece]:
+    """The codes as rows, those of intervals in pieces."""
+    for code, (meaning, spread) in enumerate(zip(coding.meanings, coding.spreads, strict=True)):
+        if spread is not None:
+            for _, share, *numbers in _cut_interval(code, spread, coding, interval):
+                value, low, high = map(to_date, numbers) if coding.period else numbers
+                yield code, share, value, low, high
         else:
             number = meaning if isinstance(meaning, int | float) else None
             yield code, 1.0, meaning, number, number
 
 
-def _quadrature(n_points: int) -> tuple[list[float], list[float]]:
-    """Points between 0 and 1 and their weights: exact for polynomials of degree 2 n - 1."""
-    points, weights = np.polynomial.legendre.leggauss(n_points)
-    return ((points + 1.0) / 2.0).tolist(), (weights / 2.0).tolist()
+def _cut_interval(
+    code: int, spread: Spread, coding: Coding, interval: Interval
+) -> list[tuple[int, float, float, float, float]]:
+    cuts = set(interval.cuts)
+    if coding.counts_whole:  # numbers with codes of their own are left out
+        single = [m for m in coding.meanings if isinstance(m, int | float)]
+        cuts |= {number + side for number in single for side in (-0.5, 0.5)}
+    ends = [spread.low, *sorted(c for c in cuts if spread.low < c < spread.high), spread.high]
+    pieces: list[tuple[int, float, float, float, float]] = []
+    for left, right in pairwise(ends):
+        if coding.counts_whole:
+            low, high = left + 0.5, right - 0.5
+            if low == high and low in coding.meanings:
+                continue
+            values, shares = spread.whole_points(left, right, interval.n_points)
+        else:
+            low, high = left, right
+            values, shares = spread.points(left, right, interval.n_points)
+        pieces += [(code, s, v, low, high) for v, s in zip(values, shares, strict=True)]
+    total = sum(piece[1] for piece in pieces)
+    return [(code, share / total, *rest) for _, share, *rest in pieces]  # type: ignore[misc]
 
 
 def _kind(meaning: Meaning) -> type[Any]:
@@ -138,7 +154,7 @@ def _kind(meaning: Meaning) -> type[Any]:
 
 def _unknown_test(coding: Coding) -> Callable[[Meaning], bool]:
     """A test for meanings that no comparison is about: beside intervals, texts are such."""
-    intervals = has_intervals(coding)
+    intervals = coding.has_intervals
     return lambda meaning: isinstance(meaning, Special) or (intervals and isinstance(meaning, str))
 
 
@@ -155,6 +171,8 @@ def _to_arrow(values: Sequence[Any]) -> pa.Array:
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {bool} and kinds:
         return pa.array(values, pa.bool_())
+    if kinds <= {dt.date} and kinds:
+        return pa.array(values, pa.date32())
     if kinds <= {int} and all(-_INT64 <= v < _INT64 for v in values if v is not None):
         return pa.array(values, pa.int64())
     if kinds <= {int, float}:

@@ -1,94 +1,158 @@
-"""Dates in questions: a column of days, months or years is a text here, and a date where asked."""
+"""Dates in questions: names of periods, and where functions of dates change.
+
+A column of dates holds days, so DuckDB compares it with dates and takes it apart as any other. Only
+names of periods ('2024', '2024-06', '2024-Q2') are read here: compared with one, a date lies before
+its first day, in it, or after its last.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-import re
-from enum import StrEnum
+from collections.abc import Callable
 
 from sqlglot import exp
 
 from juncture.errors import InvalidInput
+from juncture.model.sql.cuts import MIRRORED, ORDERED, cut_around, cut_by_comparison
 from juncture.model.sql.syntax import Expr
-from juncture.tables.codebook import Codebook, Coding
+from juncture.tables.codebook import Codebook
+from juncture.tables.periods import Period, next_period, parse_period, to_date, to_day_number
 
-_PARTS = (
-    *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso),
-    *(exp.DayOfYear, exp.Dayname, exp.Monthname, exp.Extract, exp.DateTrunc, exp.TimestampTrunc),
-)
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
-
-
-class _Period(StrEnum):
-    """How finely a column's dates are known; the value completes a label to its first day."""
-
-    DAY = ""
-    MONTH = "-01"
-    YEAR = "-01-01"
+# Functions and units that change only where a month begins.
+_MONTHLY = (exp.Year, exp.Quarter, exp.Month, exp.Monthname)
+_MONTHLY_UNITS = {"year", "quarter", "month", "decade", "century", "millennium", "era"}
+_MAX_DAYS = 100_000
 
 
-_KNOWN_UNITS = {
-    _Period.MONTH: {"year", "quarter", "month", "monthname"},
-    _Period.YEAR: {"year"},
-}
-
-
-def cast_dates(tree: exp.Select, codebook: Codebook) -> exp.Select:
-    """The same SELECT with columns of dates cast to dates inside functions of dates."""
+def read_period_names(tree: exp.Select, codebook: Codebook) -> exp.Select:
+    """The same SELECT, with dates in place of the names of periods that dates are compared with."""
     for column in list(tree.find_all(exp.Column)):
-        parent: Expr = column.parent
-        asked = isinstance(parent, _PARTS) or _is_date_part(parent)
-        if column.name in codebook.domain and (asked or _is_compared(column)):
-            period = _find_period(codebook[column.name])
-            if period is None or (period is not _Period.DAY and not asked):
-                continue
-            known = _KNOWN_UNITS.get(period)
-            if known is not None and _unit(parent) not in known:
-                raise InvalidInput(
-                    f"`sql` must ask for a part of {column.name} that is known; got "
-                    f"{parent.sql()}. Its values are {period.name.lower()}s."
-                )
-            text: Expr = column.copy()
-            if period.value:
-                text = exp.DPipe(this=text, expression=exp.Literal.string(period.value))
-            column.replace(exp.cast(text, "date"))
+        if column.name in codebook.domain and codebook[column.name].period is not None:
+            node: Expr = column
+            while isinstance(node.parent, exp.Paren):
+                node = node.parent
+            _rewrite(node, column)
     return tree
 
 
-def _is_date_part(node: Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() in ("date_part", "datepart")
+def _rewrite(node: Expr, column: Expr) -> None:
+    parent = node.parent
+    if isinstance(parent, exp.EQ | exp.NEQ):
+        other = parent.expression if node.arg_key == "this" else parent.this
+        if (span := _read_span(other, column)) is not None:
+            inside = _inside(column, span)
+            parent.replace(exp.not_(inside, copy=False) if isinstance(parent, exp.NEQ) else inside)
+    elif isinstance(parent, exp.In) and node.arg_key == "this" and parent.expressions:
+        _rewrite_list(parent, column)
+    elif isinstance(parent, ORDERED):
+        _rewrite_order(parent, node, column)
+    elif isinstance(parent, exp.Between) and node.arg_key == "this":
+        for end, index in (("low", 0), ("high", 1)):
+            span = _read_span(parent.args[end], column)
+            if span is not None:
+                parent.set(end, _literal(span[index]))
 
 
-def _is_compared(column: Expr) -> bool:
-    parent = column.parent
-    others = (part for part in parent.iter_expressions() if part is not column)
-    return isinstance(parent, _COMPARISONS) and any(
-        isinstance(part, exp.Cast) and part.to.is_type("date", "timestamp") for part in others
-    )
+def _rewrite_list(parent: Expr, column: Expr) -> None:
+    spans = [_read_span(value, column) for value in parent.expressions]
+    parts = [
+        exp.EQ(this=column.copy(), expression=value.copy())
+        if span is None
+        else _inside(column, span)
+        for value, span in zip(parent.expressions, spans, strict=True)
+    ]
+    if any(span is not None for span in spans):
+        parent.replace(exp.paren(exp.or_(*parts, copy=False), copy=False))
+
+
+def _rewrite_order(parent: Expr, node: Expr, column: Expr) -> None:
+    """Before a period is before its first day; up to it includes its last day."""
+    is_left = node.arg_key == "this"
+    kind = type(parent) if is_left else MIRRORED[type(parent)]
+    span = _read_span(parent.expression if is_left else parent.this, column)
+    if span is not None:
+        first, last = span
+        day = first if kind in (exp.LT, exp.GTE) else last
+        parent.replace(kind(this=column.copy(), expression=_literal(day)))
+
+
+def _read_span(node: Expr, column: Expr) -> tuple[dt.date, dt.date] | None:
+    """The days that a text stands for; None for a single day or another expression."""
+    plain = node.unnest()
+    if not (isinstance(plain, exp.Literal) and plain.is_string):
+        return None
+    text = str(plain.this)
+    span = parse_period(text)
+    if span is None:
+        try:
+            dt.datetime.fromisoformat(text)
+        except ValueError:
+            raise InvalidInput(
+                f"`sql` must compare {column.name} with dates; got {text!r}. Write a day such as "
+                "'2024-06-30', or a period: '2024', '2024-06' or '2024-Q2'."
+            ) from None
+        return None
+    return None if span[0] == span[1] else span
+
+
+def _inside(column: Expr, span: tuple[dt.date, dt.date]) -> Expr:
+    low, high = map(_literal, span)
+    return exp.paren(exp.Between(this=column.copy(), low=low, high=high), copy=False)
+
+
+def _literal(day: dt.date) -> Expr:
+    return exp.cast(exp.Literal.string(day.isoformat()), "date")
+
+
+def find_date_cuts(
+    column: Expr,
+    root: Expr,
+    bounds: tuple[float, float],
+    to_day: Callable[[Expr], float | None],
+    is_rank: bool,
+) -> set[float]:
+    """The cuts between days at which an expression of a date can change."""
+    node: Expr = column
+    while node is not root and isinstance(node.parent, exp.Paren):
+        node = node.parent
+    if node is root:
+        return _every_day(column, bounds) if is_rank else set()
+    parent = node.parent
+    if isinstance(parent, exp.Is):
+        return set()
+    others = [part for part in parent.iter_expressions() if part is not node]
+    compared = isinstance(parent, (*ORDERED, exp.EQ, exp.NEQ, exp.Between, exp.In))
+    if compared and not any(part.find(exp.Column) for part in others):
+        return cut_by_comparison(node, to_day, whole=True)
+    if isinstance(parent, _MONTHLY) or _unit(parent) in _MONTHLY_UNITS:
+        return _every_month(bounds)
+    return _every_day(column, bounds)
 
 
 def _unit(node: Expr) -> str:
-    """The name of the part that a function gives."""
-    if _is_date_part(node):
+    """The name of the part that a function of a date gives, if it names one."""
+    if isinstance(node, exp.Anonymous) and node.name.lower() in ("date_part", "datepart"):
         return str(node.expressions[0].name).lower()
     if isinstance(node, exp.Extract):
         return str(node.this.name).lower()
     if isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
         return str(node.args["unit"].name).lower()
-    return type(node).__name__.lower()
+    return ""
 
 
-def _find_period(coding: Coding) -> _Period | None:
-    """What a coding's texts are; days must follow one another, or they may begin longer periods."""
-    labels = [meaning for meaning in coding.meanings if isinstance(meaning, str)]
-    if not labels or any(isinstance(m, tuple | bool | int | float) for m in coding.meanings):
-        return None
-    for period, pattern in ((_Period.MONTH, r"\d{4}-\d{2}"), (_Period.YEAR, r"\d{4}")):
-        if all(re.fullmatch(pattern, label) for label in labels):
-            return period
-    try:
-        days = sorted(dt.date.fromisoformat(label) for label in labels)
-    except ValueError:
-        return None
-    follows = (days[-1] - days[0]).days == len(days) - 1
-    return _Period.DAY if follows and all(len(label) == 10 for label in labels) else None
+def _every_month(bounds: tuple[float, float]) -> set[float]:
+    days, day, last = set(), to_date(bounds[0] + 0.5), to_date(bounds[1] - 0.5)
+    while day <= last:
+        days.add(to_day_number(day) - 0.5)
+        day = next_period(day, Period.MONTH)
+    return days
+
+
+def _every_day(column: Expr, bounds: tuple[float, float]) -> set[float]:
+    first, last = round(bounds[0] + 0.5), round(bounds[1] - 0.5)
+    if last - first > _MAX_DAYS:
+        raise InvalidInput(
+            f"`sql` must take apart at most {_MAX_DAYS:,} days; got {last - first:,} of "
+            f"{column.name}. Compare it with dates, or ask for its year or month."
+        )
+    return cut_around(range(first, last + 1), whole=True)

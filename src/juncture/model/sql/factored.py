@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from juncture.model.sql.aggregates import MIN_SHARE, Aggregate, Term, Total, compute, expand
-from juncture.model.sql.attributes import KEY_PREFIX, Interval, is_special, make_pieces
+from juncture.model.sql.attributes import (
+    HIGH_PREFIX,
+    KEY_PREFIX,
+    LOW_PREFIX,
+    Interval,
+    is_special,
+    make_pieces,
+)
 from juncture.model.sql.groups import GroupTable, known_column, round_off
 from juncture.model.sql.question import Question
+from juncture.model.sql.ranges import Bounds, Extreme, find_bin_notes, find_bounds_of
 from juncture.model.sql.rewrite import OUTSIDE_PREFIX
 from juncture.model.sql.syntax import Expr, Value, write
 from juncture.tables.layout import Vector
@@ -101,6 +109,52 @@ class AttributePart:
         if not np.isfinite(weights).all():
             raise NotFinite
         return (self._group_block() if is_plain else None) or self._matrix(weights)
+
+    def extreme_block(self, total: Total, extreme: Extreme) -> Matrix | None:
+        """The same, with all records of a code in the piece that makes the answer extreme.
+
+        None where an entry is negative: products of such extremes bound nothing.
+        """
+        weights = self._held(total)
+        for node in total.factors:
+            weights = weights * self._ends(node)[extreme is Extreme.LARGEST]
+        matrix = self._extreme_matrix(weights, extreme)
+        return None if matrix.min(initial=0.0) < 0.0 else Matrix(matrix)
+
+    def extent(self, total: Total) -> tuple[float, float]:
+        """The least and the largest number that a sum of this attribute adds up."""
+        low, high = self._ends(total.factors[0])
+        held = self._held(total) > 0.0
+        return float(low[held].min(initial=np.inf)), float(high[held].max(initial=-np.inf))
+
+    def _held(self, total: Total) -> Vector:
+        """A one for each piece that meets the conditions of a total, else a zero."""
+        texts = [f"COALESCE({write(each)}, FALSE)" for each in total.conditions]
+        columns = self._table.column_names
+        texts += [known_text(each, columns, total.counts_outside) for each in total.known]
+        held = np.ones(len(self._pieces.codes))
+        for text in texts:
+            held = held * self._numbers(text)
+        return held
+
+    def _ends(self, node: Expr) -> tuple[Vector, Vector]:
+        """The numbers at both ends of each piece."""
+        ends = [prefix + node.name for prefix in (LOW_PREFIX, HIGH_PREFIX)]
+        ends = ends if ends[0] in self._table.column_names else [node.name] * 2
+        columns = [write(exp.column(end, quoted=True)) for end in ends]
+        low, high = (self._numbers(f"COALESCE(CAST({each} AS DOUBLE), 0)") for each in columns)
+        return low, high
+
+    def _extreme_matrix(self, weights: Vector, extreme: Extreme) -> Vector:
+        choose = np.minimum if extreme is Extreme.LEAST else np.maximum
+        start = np.inf if extreme is Extreme.LEAST else -np.inf
+        matrix = np.full((self.n_groups, self._size), start)
+        choose.at(matrix, (self._rows, self._pieces.codes), weights)
+        n_pieces = np.zeros(matrix.shape)
+        np.add.at(n_pieces, (self._rows, self._pieces.codes), 1.0)
+        is_part = n_pieces < n_pieces.sum(axis=0)  # other pieces of the code are in other groups
+        bounded = np.where(n_pieces > 0, matrix, 0.0)
+        return np.asarray(np.where(is_part, choose(bounded, 0.0), bounded))
 
     def add_up(self, weights: Vector, axis: int) -> Vector:
         """Weights of this attribute's pieces, added up over its groups."""
@@ -190,6 +244,26 @@ class Factored:
         return self._totals[total]
 
     def _compute(self, total: Total) -> Vector:
+        parts, constant = self._parts(total)
+        blocks = {name: self.attribute(name).block(part) for name, part in parts.items()}
+        return (constant * self._ask(Kron(blocks))).reshape(self.shape)
+
+    def bound(self, total: Total, extreme: Extreme) -> Vector | None:
+        """The least or largest sum for every combination of groups, for one record."""
+        parts, constant = self._parts(total)
+        blocks = {n: self.attribute(n).extreme_block(part, extreme) for n, part in parts.items()}
+        known = {name: block for name, block in blocks.items() if block is not None}
+        if len(known) < len(blocks) or constant < 0.0:
+            return None
+        return (constant * self._ask(Kron(known))).reshape(self.shape)
+
+    def _extent(self, total: Total) -> tuple[float, float]:
+        parts, _ = self._parts(total)
+        name = self._question.attributes(total.factors[0])[0]
+        return self.attribute(name).extent(parts[name])
+
+    def _parts(self, total: Total) -> tuple[dict[str, Total], float]:
+        """A total as one for each attribute, and a constant that they are multiplied by."""
         question, constant = self._question, 1.0
         parts: dict[str, Total] = {name: Total() for name in self._grouped}
         for field in ("factors", "known", "conditions"):
@@ -201,11 +275,8 @@ class Factored:
                     parts[names[0]] = part._replace(**nodes)
                 else:
                     constant *= _constant(field, write(node), question)
-        blocks = {
-            name: self.attribute(name).block(part._replace(counts_outside=total.counts_outside))
-            for name, part in parts.items()
-        }
-        return (constant * self._ask(Kron(blocks))).reshape(self.shape)
+        outside = total.counts_outside
+        return {n: part._replace(counts_outside=outside) for n, part in parts.items()}, constant
 
     def table(self) -> GroupTable:
         """The groups that have records, with their keys and aggregates."""
@@ -215,7 +286,14 @@ class Factored:
         axes = np.unravel_index(indices, [1, *self.shape])[1:]
         columns = [self._key(node, axes) for node in question.keys]
         aggregates = [self._aggregate(each, indices) for each in question.aggregates.values()]
-        return GroupTable(columns, aggregates, [], len(indices))
+        bounds = [self._bounds(each, indices) for each in question.aggregates.values()]
+        return GroupTable(columns, aggregates, [], len(indices), bounds)
+
+    def _bounds(self, aggregate: Aggregate, indices: NDArray[np.intp]) -> Bounds | None:
+        if not any(find_bin_notes(self._question)):
+            return None
+        bounds = find_bounds_of(aggregate, self.bound, self._extent, self._n_records)
+        return bounds and Bounds(*(each.reshape(-1)[indices] for each in bounds))
 
     def _key(self, node: Expr, axes: Sequence[NDArray[np.intp]]) -> pa.ChunkedArray:
         name = self._question.attributes(node)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,9 @@ from juncture.model.sql.aggregates import Mask
 from juncture.model.sql.answer import SqlAnswer
 from juncture.model.sql.attributes import is_special, labels_by_rank
 from juncture.model.sql.engine import read_values
+from juncture.model.sql.notes import Range
 from juncture.model.sql.question import Question
+from juncture.model.sql.ranges import Bounds
 from juncture.model.sql.syntax import AGGREGATES, Expr, clause_expressions, is_windowed, write
 from juncture.tables.layout import Vector
 
@@ -32,6 +35,16 @@ class GroupTable:
     """For grouping sets, for each key whether the group is of all its values: 1 or 0."""
 
     n_rows: int
+    bounds: Sequence[Bounds | None] = ()
+    """For each aggregate, what it can be at least and at most; none where no bin matters."""
+
+
+def _to_range(bounds: Bounds | None, group: int) -> Range | None:
+    """The range in one group; None where both ends are the same but for rounding."""
+    if bounds is None:
+        return None
+    low, high = float(bounds.low[group]), float(bounds.high[group])
+    return None if high - low <= 1e-9 * abs(high) else Range(low, high)
 
 
 def round_off(values: Vector) -> Vector:
@@ -78,7 +91,19 @@ class Outputs:
             f"{text} ORDER BY {', '.join(order)}{limits}", groups=self._table
         )
         columns = [self._read(node, rows[f"o{i}"]) for i, node in enumerate(question.outputs)]
-        return SqlAnswer(question.titles, tuple(zip(*columns, strict=True)))
+        ranges = self._ranges(rows["r"].to_pylist())
+        return SqlAnswer(question.titles, tuple(zip(*columns, strict=True)), ranges=ranges)
+
+    def _ranges(self, groups: list[int]) -> tuple[tuple[Range | None, ...], ...]:
+        """For each row, the range of each output that is an aggregate with bounds."""
+        bounds: list[Bounds | None] = []
+        for node in self._question.outputs:
+            index = self._aggregate_index.get(write(node.unnest()))
+            known = index is not None and index < len(self._groups.bounds)
+            bounds.append(self._groups.bounds[index] if known else None)  # type: ignore[index]
+        if not any(bounds):
+            return ()
+        return tuple(tuple(_to_range(b, group) for b in bounds) for group in groups)
 
     @property
     def _table(self) -> pa.Table:

@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from juncture.errors import InvalidInput
 from juncture.model.sql.aggregates import Aggregate, read_aggregate
-from juncture.model.sql.attributes import Interval, find_bounds, has_intervals, has_outside
-from juncture.model.sql.dates import cast_dates
+from juncture.model.sql.attributes import Interval, has_outside
+from juncture.model.sql.dates import read_period_names
 from juncture.model.sql.engine import Engine
-from juncture.model.sql.intervals import Use, plan_intervals
+from juncture.model.sql.intervals import Constants, Use, plan_intervals
 from juncture.model.sql.rewrite import OUTSIDE_PREFIX, rewrite
 from juncture.model.sql.scope import Flat
 from juncture.model.sql.syntax import (
@@ -35,7 +35,7 @@ class Question:
 
     def __init__(self, flat: Flat, codebook: Codebook, engine: Engine) -> None:
         self.codebook, self.engine, self.titles = codebook, engine, flat.titles
-        tree = cast_dates(flat.tree, codebook)
+        tree = read_period_names(flat.tree, codebook)
         _check_values(tree, codebook)
         self.tree = rewrite(tree, {n for n in self.attributes(tree) if has_outside(codebook[n])})
         self.outputs = [output.unalias() for output in self.tree.expressions]
@@ -68,6 +68,11 @@ class Question:
     def attributes_of_all(self, nodes: Iterable[Expr]) -> list[str]:
         """The attributes of several expressions, each once."""
         return list(dict.fromkeys(name for node in nodes for name in self.attributes(node)))
+
+    @property
+    def parts(self) -> list[Expr]:
+        """All expressions over attributes: groups, conditions, and what aggregates are about."""
+        return [use.node for use in self._uses()]
 
     def key_index(self, node: Expr) -> int | None:
         """Which group expression this is, if any."""
@@ -169,14 +174,17 @@ class Question:
     def _plan_intervals(self) -> dict[str, Interval]:
         uses = list(self._uses())
         names = self.attributes_of_all(use.node for use in uses)
-        bounds = {
-            n: find_bounds(self.codebook[n]) for n in names if has_intervals(self.codebook[n])
-        }
-        return plan_intervals(uses, bounds, self.to_number)
+        codings = {n: self.codebook[n] for n in names if self.codebook[n].has_intervals}
+        return plan_intervals(uses, codings, Constants(self.to_number, self._to_day))
 
     def to_number(self, node: Expr) -> float | None:
         """The number that an expression without columns stands for."""
         value = self.evaluate(f"TRY_CAST({write(node)} AS DOUBLE)")
+        return None if value is None else float(value)
+
+    def _to_day(self, node: Expr) -> float | None:
+        """The day, counted from 1970-01-01, that an expression without columns stands for."""
+        value = self.evaluate(f"epoch(TRY_CAST({write(node)} AS TIMESTAMP)) / 86400.0")
         return None if value is None else float(value)
 
     def evaluate(self, text: str) -> Value:
@@ -198,6 +206,8 @@ def _check_values(tree: Expr, codebook: Codebook) -> None:
 
 
 def _check_value(codebook: Codebook, name: str, node: Expr) -> None:
+    if codebook[name].period is not None:
+        return
     if isinstance(node, exp.Boolean):
         codebook[name].match_exact(bool(node.this))
     elif isinstance(node, exp.Literal) and node.is_string:
@@ -205,5 +215,9 @@ def _check_value(codebook: Codebook, name: str, node: Expr) -> None:
     elif isinstance(node, exp.Literal | exp.Neg) and isinstance(node.unnest(), exp.Expression):
         literal = node.this if isinstance(node, exp.Neg) else node
         if isinstance(literal, exp.Literal) and not literal.is_string:
-            number = float(literal.this)
-            codebook[name].match_exact(-number if isinstance(node, exp.Neg) else number)
+            number = -float(literal.this) if isinstance(node, exp.Neg) else float(literal.this)
+            coding = codebook[name]
+            if coding.whole and number.is_integer() and coding.has_intervals:
+                coding.match(number)
+            else:
+                coding.match_exact(number)

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from juncture.errors import InvalidInput
 from juncture.model.sql.aggregates import Aggregate
-from juncture.model.sql.attributes import HIGH_PREFIX, LOW_PREFIX, has_intervals
+from juncture.model.sql.attributes import HIGH_PREFIX, LOW_PREFIX
 from juncture.model.sql.question import Question
 from juncture.model.sql.syntax import Expr, Value, write
 from juncture.tables.layout import Vector
@@ -37,7 +37,7 @@ class _Rank(NamedTuple):
 
 def _is_interval(aggregate: Aggregate, question: Question) -> bool:
     (node,) = aggregate.arguments
-    return isinstance(node, exp.Column) and has_intervals(question.codebook[node.name])
+    return isinstance(node, exp.Column) and question.codebook[node.name].has_intervals
 
 
 def write_rank(aggregate: Aggregate, question: Question, weight: str) -> str:

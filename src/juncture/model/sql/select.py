@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -22,10 +23,13 @@ from juncture.model.sql.engine import Engine, read_values
 from juncture.model.sql.factored import Factored, NotFinite, is_factored
 from juncture.model.sql.groups import GroupTable, Outputs
 from juncture.model.sql.joint import Joint
+from juncture.model.sql.notes import Note, find_dependence_notes
 from juncture.model.sql.question import Question
+from juncture.model.sql.ranges import find_bin_notes
 from juncture.model.sql.scope import Flat, flatten
 from juncture.model.sql.syntax import parse, title, write
 from juncture.tables.codebook import Codebook
+from juncture.tables.domain import Clique
 from juncture.tables.layout import Vector
 from juncture.tables.queries.products import Kron
 
@@ -39,6 +43,8 @@ class Source(NamedTuple):
     """The number of records."""
     ask: Callable[[Kron], Vector]
     """Answers factored queries, for one record: counts are its answers times the total."""
+    cliques: tuple[Clique, ...]
+    """The attributes that were measured together."""
 
 
 def run(sql: str, source: Source, max_groups: int | None = None) -> SqlAnswer:
@@ -73,6 +79,7 @@ class _Session:
 
     def __init__(self, source: Source, max_groups: int | None) -> None:
         self._source, self._max_groups, self._engine = source, max_groups, Engine()
+        self._notes: dict[Note, None] = {}
 
     def _flatten(self, tree: exp.Select, queries: Mapping[str, exp.Select]) -> Flat:
         return flatten(tree, self._source.codebook.domain, self.answer, queries)
@@ -84,7 +91,13 @@ class _Session:
             return self._answer_rows(flat.tree, flat.rows)
         question = Question(flat, self._source.codebook, self._engine)
         groups = self._group(question)
-        return Outputs(question, groups).answer()
+        self._notes |= dict.fromkeys(self._find_notes(question))
+        return replace(Outputs(question, groups).answer(), notes=tuple(self._notes))
+
+    def _find_notes(self, question: Question) -> list[Note]:
+        asked = set(question.attributes_of_all(question.parts))
+        names = [name for name in self._source.codebook.domain if name in asked]
+        return [*find_dependence_notes(names, self._source.cliques), *find_bin_notes(question)]
 
     def _group(self, question: Question) -> GroupTable:
         _check_types(question)
@@ -132,7 +145,7 @@ class _Session:
         if any(output.is_star for output in tree.expressions):
             titles = tuple(result.column_names)
         columns = [read_values(column) for column in result.columns]
-        return SqlAnswer(titles, tuple(zip(*columns, strict=True)))
+        return SqlAnswer(titles, tuple(zip(*columns, strict=True)), tuple(self._notes))
 
 
 def _plain_sizes(question: Question) -> list[int]:

@@ -89,7 +89,7 @@ _SCALARS = (
     *(exp.Contains, exp.StartsWith, exp.StrPosition, exp.SplitPart, exp.DPipe, exp.Concat),
     *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso),
     *(exp.DayOfYear, exp.Dayname, exp.Monthname, exp.Extract, exp.TimestampTrunc),
-    exp.DateTrunc,
+    *(exp.DateTrunc, exp.DateDiff, exp.TimeToStr, exp.LastDay, exp.Interval),
 )
 _KNOWN_NODES = frozenset((*AGGREGATES, *_WINDOWS, *_CLAUSES, *_SCALARS))
 _KNOWN_CLAUSES = frozenset(
@@ -111,6 +111,7 @@ _TYPES = frozenset(
         exp.DataType.Type.BOOLEAN,
         exp.DataType.Type.DATE,
         exp.DataType.Type.TIMESTAMP,
+        exp.DataType.Type.TIMESTAMPNTZ,
     )
 )
 

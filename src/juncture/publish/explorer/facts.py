@@ -14,7 +14,7 @@ from juncture.publish.explorer import limits
 from juncture.publish.explorer.question import format_literal, quote_identifier
 from juncture.publish.release import Release
 from juncture.publish.strongest_pairs import Pair, find_strongest_pairs
-from juncture.tables.codebook import Coding, Meaning, Special
+from juncture.tables.codebook import Coding, Special
 from juncture.tables.columns import Column, Display, display_of
 
 Facts = dict[str, Any]
@@ -91,7 +91,7 @@ def _describe_attribute(model: Model, name: str, column: Column | None) -> Facts
         return {**description, "kind": "many", "values": [], "sparks": []}
     counts = np.asarray(model.project((name,)).values)
     kind = "codes" if name not in book.codings else _display(coding, column)
-    values = [_describe_value(meaning) for meaning in coding.meanings]
+    values = [_describe_value(coding, code) for code in range(size)]
     sparks = [round(float(height), 3) for height in bar_heights(counts, _SPARKS)]
     return {**description, "kind": kind, "values": values, "sparks": sparks}
 
@@ -101,12 +101,15 @@ def _display(coding: Coding, column: Column | None) -> Display:
     return column.display if column and column.coding == coding else display_of(coding)
 
 
-def _describe_value(meaning: Meaning) -> Facts:
+def _describe_value(coding: Coding, code: int) -> Facts:
     """A value as the page shows it, as SQL writes it, and as a number where it is one."""
+    meaning, label = coding.meanings[code], coding.labels[code]
+    if isinstance(meaning, tuple) and coding.period is not None:
+        return {"label": label, "sql": format_literal(str(label))}
     if isinstance(meaning, tuple):
-        low, high = meaning
-        label = Coding((meaning,)).labels[0]
-        return {"label": label, "low": low, "high": high}
+        spread, (low, high) = coding.spreads[code], meaning
+        mean = 0.5 * (low + high) if spread is None else spread.mean(spread.low, spread.high)
+        return {"label": label, "low": low, "high": high, "mean": mean}
     if meaning is None or isinstance(meaning, Special):
         return {"label": "missing" if meaning is None else meaning.name, "special": True}
     description: Facts = {"label": _label(meaning), "sql": format_literal(meaning)}

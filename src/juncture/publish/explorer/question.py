@@ -113,6 +113,9 @@ def _within_sql(condition: Between) -> str:
 def _alternatives(name: str, coding: Coding, codes: Sequence[int]) -> Iterator[str]:
     """Conditions to be joined by OR: intervals, single values, missing, outside."""
     meanings = [coding.meanings[code] for code in codes]
+    if coding.period is not None:
+        yield from _periods_sql(name, coding, [c for c in codes if coding.spreads[c] is not None])
+        meanings = [m for m in meanings if not isinstance(m, tuple)]
     for low, high in _merge_intervals(m for m in meanings if isinstance(m, tuple)):
         yield f"{name} >= {format_literal(low)} AND {name} < {format_literal(high)}"
     yield from _values_sql(name, coding, [m for m in meanings if _is_value(m)])
@@ -121,6 +124,19 @@ def _alternatives(name: str, coding: Coding, codes: Sequence[int]) -> Iterator[s
     special = [m for m in meanings if isinstance(m, Special)]
     if special:
         yield _outside_sql(name, coding, special)
+
+
+def _periods_sql(name: str, coding: Coding, codes: Sequence[int]) -> Iterator[str]:
+    """Periods by their names; those that follow each other by the first and the last."""
+    single: list[str] = []
+    for _, run in groupby(enumerate(codes), key=lambda pair: pair[1] - pair[0]):
+        names = [format_literal(str(coding.labels[code])) for _, code in run]
+        if len(names) > 2:
+            yield f"{name} BETWEEN {names[0]} AND {names[-1]}"
+        else:
+            single += names
+    if single:
+        yield f"{name} = {single[0]}" if len(single) == 1 else f"{name} IN ({', '.join(single)})"
 
 
 def _is_value(meaning: Meaning) -> bool:
@@ -178,6 +194,11 @@ def _outside_sql(name: str, coding: Coding, chosen: Sequence[Special]) -> str:
             f"`codes` must have all codes outside the domain or none; got {len(chosen)} of them. "
             "SQL cannot tell them apart."
         )
-    lowest = [m[0] for m in coding.meanings if isinstance(m, tuple)]
-    known = f"{name} >= {format_literal(min(lowest))}" if lowest else f"{name} = {name}"
+    known = f"{name} = {name}"
+    if coding.period is not None:
+        known = f"{name} >= {format_literal(str(coding.labels[0]))}"
+    elif coding.has_intervals:
+        numbers = [m[0] if isinstance(m, tuple) else m for m in coding.meanings]
+        lowest = min(number for number in numbers if isinstance(number, int | float))
+        known = f"{name} >= {format_literal(lowest)}"
     return f"NOT COALESCE({known}, {name} IS NULL)"

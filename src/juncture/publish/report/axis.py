@@ -10,7 +10,7 @@ import numpy as np
 
 from juncture._util.html import Markup, join, tag
 from juncture.publish.report.words import Labels, truncate
-from juncture.tables.codebook import Meaning
+from juncture.tables.codebook import Coding, Meaning
 
 _MAX_TICKS, _LETTER = 6, 6.4
 _STEPS = tuple(step * 10.0**power for power in range(-9, 16) for step in (1, 2, 5))
@@ -27,10 +27,11 @@ class Tick(NamedTuple):
 
 def choose_ticks(labels: Labels, max_ticks: int = _MAX_TICKS) -> list[Tick]:
     """The ticks of an axis that has a value with this label at each step."""
-    edges = _interval_edges(labels.meanings)
+    edges = _interval_edges(labels.coding)
     if edges is not None:
         return _ticks_between(edges, max_ticks)
-    numbers = [meaning if type(meaning) is int else None for meaning in labels.meanings]
+    meanings = labels.coding.meanings
+    numbers = [meaning if type(meaning) is int else None for meaning in meanings]
     if sum(number is None for number in numbers) > _MAX_SPECIAL:
         return _spread_ticks(labels, max_ticks)
     for step in _STEPS:
@@ -40,14 +41,26 @@ def choose_ticks(labels: Labels, max_ticks: int = _MAX_TICKS) -> list[Tick]:
     return []
 
 
-def _interval_edges(meanings: Sequence[Meaning]) -> list[float] | None:
-    """The edges of intervals that follow each other; other values may come after them."""
-    pairs = [meaning for meaning in meanings if isinstance(meaning, tuple)]
-    first = all(isinstance(meaning, tuple) for meaning in meanings[: len(pairs)])
-    if not first or len(pairs) < max(2, len(meanings) - _MAX_SPECIAL):
+def _interval_edges(coding: Coding) -> list[float] | None:
+    """The edges of intervals that follow each other; other values may come after them.
+
+    Beside intervals of whole numbers, a single one is an interval of its own.
+    """
+    if coding.period is not None or not coding.has_intervals:
+        return None
+    ends = [_to_interval(meaning, coding.whole) for meaning in coding.meanings]
+    pairs = [pair for pair in ends if pair is not None]
+    first = all(pair is not None for pair in ends[: len(pairs)])
+    if not first or len(pairs) < max(2, coding.size - _MAX_SPECIAL):
         return None
     joined = all(one[1] == other[0] for one, other in pairwise(pairs))
     return [pairs[0][0], *(high for _, high in pairs)] if joined else None
+
+
+def _to_interval(meaning: Meaning, whole: bool) -> tuple[float, float] | None:
+    if whole and type(meaning) is int:
+        return (float(meaning), meaning + 1.0)
+    return meaning if isinstance(meaning, tuple) else None
 
 
 def _ticks_between(edges: Sequence[float], max_ticks: int) -> list[Tick]:

@@ -75,7 +75,7 @@ class Labels(list[str]):
 
     def __init__(self, coding: Coding) -> None:
         super().__init__(_format_label(value) for value in coding.labels)
-        self.meanings = coding.meanings
+        self.coding = coding
 
 
 def format_labels(codebook: Codebook, attribute: str) -> Labels:

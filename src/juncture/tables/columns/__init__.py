@@ -7,12 +7,13 @@ one from outside, pass the class to `register_column_kind`.
 from juncture.tables.columns.base import Column, Outside, column_kinds, register_column_kind
 from juncture.tables.columns.boolean import Boolean
 from juncture.tables.columns.categorical import Categorical
-from juncture.tables.columns.date import Date, Period
+from juncture.tables.columns.date import Date
 from juncture.tables.columns.display import Display, display_of
 from juncture.tables.columns.integer import Integer
 from juncture.tables.columns.number import Number
 from juncture.tables.columns.sql import Dialect, RawColumn
 from juncture.tables.columns.summary import ColumnSummary, RawType
+from juncture.tables.periods import Period
 
 __all__ = [
     "Boolean",

@@ -97,7 +97,11 @@ class Column(ABC):
         """What all codes stand for."""
         missing = (None,) if self.missing else ()
         outside = (OUTSIDE,) if self.outside is Outside.CODE else ()
-        return Coding((*self.regular, *missing, *outside))
+        return self.make_coding((*self.regular, *missing, *outside))
+
+    def make_coding(self, meanings: tuple[Meaning, ...]) -> Coding:
+        """The coding of these meanings; kinds whose intervals hold whole numbers or days say so."""
+        return Coding(meanings)
 
     @classmethod
     def from_toml(cls, entries: TomlTable) -> Self:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,24 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from juncture.errors import InvalidInput
-from juncture.tables.codebook import Meaning
+from juncture.tables.codebook import Coding, Meaning
 from juncture.tables.columns.base import Column, Outside, TomlTable, call_with_entries
-from juncture.tables.columns.display import Display
 from juncture.tables.columns.sql import Dialect, RawColumn, date_literal
 from juncture.tables.columns.summary import ColumnSummary, RawType
+from juncture.tables.periods import Period, next_period, to_day_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-class Period(StrEnum):
-    """How finely dates are distinguished."""
-
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
-    QUARTER = "quarter"
-    YEAR = "year"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,16 +63,22 @@ class Date(Column):
     @cached_property
     def starts(self) -> tuple[dt.date, ...]:
         """The first day of every period; the first period begins with `low`."""
-        days, day = [self.low], _next_period(self.low, self.period)
+        days, day = [self.low], next_period(self.low, self.period)
         while day <= self.high:
             days.append(day)
-            day = _next_period(day, self.period)
+            day = next_period(day, self.period)
         return tuple(days)
 
     @cached_property
     def regular(self) -> tuple[Meaning, ...]:
-        """The names of the periods: days, months and so on."""
-        return tuple(_period_name(day, self.period) for day in self.starts)
+        """The periods, as intervals of days."""
+        days = [to_day_number(day) for day in self.starts]
+        ends = [*days[1:], to_day_number(self.high) + 1]
+        return tuple((float(low), float(high)) for low, high in zip(days, ends, strict=True))
+
+    def make_coding(self, meanings: tuple[Meaning, ...]) -> Coding:
+        """The coding, whose intervals are periods of days."""
+        return Coding(meanings, period=self.period)
 
     @classmethod
     def from_toml(cls, entries: TomlTable) -> Self:
@@ -122,11 +117,6 @@ class Date(Column):
         indices, days = np.minimum(codes, self.n_regular - 1), ends.astype(np.int64)
         return rng.integers(days[indices], days[indices + 1]).astype("datetime64[D]")
 
-    @property
-    def display(self) -> Display:
-        """Dates, although codes stand for texts."""
-        return Display.DATES
-
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:
         """A proposal for dates: the months from the first to the last."""
@@ -148,31 +138,3 @@ class Date(Column):
                 return f"year({day}) * 4 + quarter({day}) - 1 - {first}"
             case Period.YEAR:
                 return f"year({day}) - {start.year}"
-
-
-def _next_period(day: dt.date, period: Period) -> dt.date:
-    """The first day of the period after that of a day."""
-    match period:
-        case Period.DAY:
-            return day + dt.timedelta(days=1)
-        case Period.WEEK:
-            return day + dt.timedelta(days=7)
-        case Period.MONTH:
-            months = day.year * 12 + day.month
-        case Period.QUARTER:
-            months = day.year * 12 + ((day.month - 1) // 3 + 1) * 3
-        case Period.YEAR:
-            months = (day.year + 1) * 12
-    return dt.date(months // 12, months % 12 + 1, 1)
-
-
-def _period_name(day: dt.date, period: Period) -> str:
-    match period:
-        case Period.YEAR:
-            return f"{day.year}"
-        case Period.QUARTER:
-            return f"{day.year}-Q{(day.month - 1) // 3 + 1}"
-        case Period.MONTH:
-            return f"{day.year}-{day.month:02}"
-        case _:
-            return day.isoformat()

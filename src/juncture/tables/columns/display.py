@@ -18,7 +18,7 @@ class Display(StrEnum):
     INTERVALS = "intervals"
     """Intervals of numbers in order."""
     DATES = "dates"
-    """Texts in order, each for a period of time."""
+    """Periods of days in order."""
 
 
 def display_of(coding: Coding) -> Display:
@@ -27,13 +27,14 @@ def display_of(coding: Coding) -> Display:
     >>> display_of(Coding((1, 2, 5, None)))
     <Display.NUMBERS: 'numbers'>
     """
+    if coding.period is not None:
+        return Display.DATES
     meanings = [m for m in coding.meanings if m is not None and not isinstance(m, Special)]
     kinds = {type(meaning) for meaning in meanings}
-    if kinds == {tuple}:
-        intervals = [m for m in meanings if isinstance(m, tuple)]
-        ordered = all(a < b for a, b in pairwise(intervals))
-        return Display.INTERVALS if ordered else Display.TEXTS
-    if kinds and kinds <= {int, float}:
-        numbers = [m for m in meanings if isinstance(m, int | float)]
-        return Display.NUMBERS if numbers == sorted(numbers) else Display.TEXTS
-    return Display.TEXTS
+    if not kinds or not kinds <= {int, float, tuple}:
+        return Display.TEXTS
+    ends = [m if isinstance(m, tuple) else (float(m), float(m)) for m in meanings]
+    ordered = all(a < b for a, b in pairwise(ends))
+    if not ordered:
+        return Display.TEXTS
+    return Display.INTERVALS if tuple in kinds else Display.NUMBERS

@@ -12,13 +12,8 @@ from numpy.typing import NDArray
 
 from juncture.errors import InvalidInput
 from juncture.tables.codebook import Coding, Meaning
-from juncture.tables.columns.base import (
-    Column,
-    Outside,
-    TomlTable,
-    call_with_entries,
-    refuse_many_values,
-)
+from juncture.tables.columns.base import Outside, TomlTable, call_with_entries, refuse_many_values
+from juncture.tables.columns.bins import Binned
 from juncture.tables.columns.sql import Dialect, RawColumn, number_literal, search_bin
 from juncture.tables.columns.summary import ColumnSummary, RawType
 
@@ -29,12 +24,14 @@ _DRAFT_BINS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number(Column):
+class Number(Binned):
     """Numbers in bins between edges; `Number.evenly` makes bins of one width.
 
         [columns.pay]
         kind = "number"
         edges = [0, 10000, 30000, 100000]
+        special = [0]                        # optional: codes of their own, for these numbers
+        means = [6200, 18500, 44000]         # optional: the mean of each bin, where it is public
 
     A bin reaches from its lower edge up to the next one, the last edge included. Bins of one width
     are written by their number:
@@ -45,8 +42,12 @@ class Number(Column):
         high = 1
         bins = 20
 
+    For whole numbers there is the kind `integer`, which may have edges too.
+
     >>> Number.evenly(0, 1, bins=4).edges
     (0.0, 0.25, 0.5, 0.75, 1.0)
+    >>> Number(edges=(0, 10, 100), special=(0,)).coding.labels
+    (0, '[0, 10)', '[10, 100)')
     """
 
     kind: ClassVar[str] = "number"
@@ -62,11 +63,12 @@ class Number(Column):
                 f"`edges` must be at least two finite numbers, each larger than the one before; "
                 f"got {self.edges!r}."
             )
+        self._check_bins()
 
     @classmethod
     def evenly(
-        cls, low: float, high: float, bins: int, *, missing: bool = False,
-        outside: Outside = Outside.ERROR,
+        cls, low: float, high: float, bins: int, *, special: tuple[float, ...] = (),
+        means: tuple[float, ...] = (), missing: bool = False, outside: Outside = Outside.ERROR,
     ) -> Self:  # fmt: skip
         """`bins` bins of the same width between two numbers."""
         if not (math.isfinite(low) and math.isfinite(high) and low < high and bins >= 1):
@@ -76,11 +78,11 @@ class Number(Column):
             )
         refuse_many_values(bins, "bins")
         edges = tuple(float(edge) for edge in np.linspace(low, high, bins + 1))
-        return cls(edges=edges, missing=missing, outside=outside)
+        return cls(edges=edges, special=special, means=means, missing=missing, outside=outside)
 
     @cached_property
-    def regular(self) -> tuple[Meaning, ...]:
-        """The bins."""
+    def bins(self) -> tuple[Meaning, ...]:
+        """The intervals between the edges."""
         return Coding.of_bins(self.edges).meanings
 
     @classmethod
@@ -93,20 +95,17 @@ class Number(Column):
 
     def to_toml(self) -> TomlTable:
         """The edges, without rounding."""
-        return {"edges": list(self.edges)}
+        return {"edges": list(self.edges), **super().to_toml()}
 
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:  # noqa: ARG002
-        """The index of the number's bin."""
+        """The code of a special value, or that of the number's bin."""
         value = raw.as_number
         bin_index = search_bin(self.edges, value)
-        if self.outside is Outside.NEAREST:
-            return f"CASE WHEN {value} IS NOT NULL AND NOT isnan({value}) THEN {bin_index} END"
-        low, high = number_literal(self.edges[0]), number_literal(self.edges[-1])
-        return f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {bin_index} END"
-
-    def missing_sql(self, raw: RawColumn) -> str:
-        """Whether it is NULL or not-a-number."""
-        return raw.is_null_or_nan
+        inside = f"{value} IS NOT NULL AND NOT isnan({value})"
+        if self.outside is not Outside.NEAREST:
+            low, high = number_literal(self.edges[0]), number_literal(self.edges[-1])
+            inside = f"{value} >= {low} AND {value} <= {high}"
+        return self._with_special(raw, f"CASE WHEN {inside} THEN {bin_index} END")
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -116,11 +115,12 @@ class Number(Column):
         return pa.float64()
 
     def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
-        """A number drawn evenly from each code's bin."""
+        """The special value itself, or a number drawn from the code's bin, its end excluded."""
+        numbers = super().draw(codes, rng)
+        low, width, _ = self._ends
         indices = np.minimum(codes, self.n_regular - 1)
-        edges = np.asarray(self.edges)
-        low, high = edges[indices], edges[indices + 1]
-        return np.asarray(np.minimum(rng.uniform(low, high), np.nextafter(high, low)))
+        below = np.nextafter(low[indices] + width[indices], low[indices])
+        return np.asarray(np.where(width[indices] > 0.0, np.minimum(numbers, below), numbers))
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:

@@ -202,7 +202,7 @@ function summary({ attribute, cells, total }) {
   attribute.values.forEach((value, code) => {
     if (value.special) return;
     mass += cells[code];
-    sum += (cells[code] * (value.low + value.high)) / 2;
+    sum += (cells[code] * (value.mean ?? value.low));
   });
   let below = 0, median = null;
   for (const [code, value] of attribute.values.entries()) {

@@ -1,0 +1,102 @@
+"""What columns of numbers in bins share: special values, means of bins, and drawing from bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture.errors import InvalidInput
+from juncture.tables.codebook import Coding, Meaning
+from juncture.tables.columns.base import Column, TomlTable
+from juncture.tables.columns.sql import RawColumn, number_literal
+from juncture.tables.spread import draw_shares
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binned(Column):
+    """A column of numbers in bins; a kind says what its bins are."""
+
+    special: tuple[float, ...] = ()
+    """Numbers that get codes of their own, before the bins: 0 for "nothing", -1 for "unknown"."""
+    means: tuple[float, ...] = field(default=(), kw_only=True)
+    """The mean of the numbers in each bin, where it is public; by default, bins are even."""
+
+    def _check_bins(self) -> None:
+        """Refuse special values and means that do not fit the bins."""
+        for name in ("special", "means"):
+            numbers = getattr(self, name)
+            if not isinstance(numbers, Sequence) or not all(
+                isinstance(n, int | float) and not isinstance(n, bool) and np.isfinite(n)
+                for n in numbers
+            ):
+                raise InvalidInput(f"`{name}` must be a list of numbers; got {numbers!r}.")
+            object.__setattr__(self, name, tuple(numbers))
+        if len(set(self.special)) != len(self.special):
+            raise InvalidInput(f"`special` must differ; got some twice in {self.special!r}.")
+        if self.means and len(self.means) != len(self.bins):
+            raise InvalidInput(
+                f"`means` must have one number for each of the {len(self.bins)} bins; got "
+                f"{len(self.means)}."
+            )
+        _ = self.coding  # which checks that each mean lies in its bin
+
+    @property
+    def bins(self) -> tuple[Meaning, ...]:
+        """What the codes after the special ones stand for: intervals, or single numbers."""
+        raise NotImplementedError
+
+    @cached_property
+    def regular(self) -> tuple[Meaning, ...]:
+        """The special values, then the bins."""
+        return (*self.special, *self.bins)
+
+    def make_coding(self, meanings: tuple[Meaning, ...]) -> Coding:
+        """The coding, with the means of the bins."""
+        if not self.means:
+            return Coding(meanings)
+        n_after = len(meanings) - self.n_regular
+        means = [m if isinstance(b, tuple) else None for b, m in zip(self.bins, self.means)]  # noqa: B905
+        return Coding(meanings, means=(*[None] * len(self.special), *means, *[None] * n_after))
+
+    def to_toml(self) -> TomlTable:
+        """The special values and the means, where there are any."""
+        special = {"special": list(self.special)} if self.special else {}
+        return {**special, **({"means": list(self.means)} if self.means else {})}
+
+    def missing_sql(self, raw: RawColumn) -> str:
+        """Whether it is NULL or not-a-number."""
+        return raw.is_null_or_nan
+
+    def _with_special(self, raw: RawColumn, bin_index: str) -> str:
+        """SQL for the code, from SQL for the index of the bin."""
+        if not self.special:
+            return bin_index
+        cases = (
+            f"WHEN {number_literal(number)} THEN {code}" for code, number in enumerate(self.special)
+        )
+        shifted = f"{len(self.special)} + {bin_index}"
+        return f"CASE {raw.as_number} {' '.join(cases)} ELSE {shifted} END"
+
+    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
+        """The special value itself, or a number drawn from the code's bin."""
+        low, width, tilt = self._ends
+        indices = np.minimum(codes, self.n_regular - 1)
+        shares = draw_shares(rng.random(len(codes)), tilt[indices])
+        return np.asarray(low[indices] + width[indices] * shares)
+
+    @cached_property
+    def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """The lower end, the width and the tilt of each regular code."""
+        rows = [
+            (float(meaning), 0.0, 0.0)  # type: ignore[arg-type]
+            if spread is None
+            else (spread.low, spread.high - spread.low, spread.tilt)
+            for meaning, spread in zip(self.regular, self.coding.spreads, strict=False)
+        ]
+        low, width, tilt = np.array(rows).T
+        return low, width, tilt
