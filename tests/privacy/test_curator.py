@@ -369,7 +369,7 @@ class _Unsynced(Ledger):
     def __init__(self, ledger: Ledger) -> None:
         self.path, self.budget, self.neighbours = ledger.path, ledger.budget, ledger.neighbours
 
-    def spend(self, *events: Event) -> list[Entry]:  # noqa: ARG002
+    def spend(self, *events: Event, tag: str | None = None) -> list[Entry]:  # noqa: ARG002
         """Nothing to write."""
         return []
 

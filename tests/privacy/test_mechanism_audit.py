@@ -43,7 +43,7 @@ class NoLedger(Ledger):
         """None are kept."""
         return []
 
-    def spend(self, *events: Event) -> list[Entry]:  # noqa: ARG002
+    def spend(self, *events: Event, tag: str | None = None) -> list[Entry]:  # noqa: ARG002
         """Nothing to write."""
         return []
 

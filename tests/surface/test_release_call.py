@@ -134,12 +134,21 @@ def test_what_is_refused_costs_nothing(table: Table, tmp_path: Path) -> None:
 
 def test_a_failure_after_paying_says_what_was_spent(table: Table, tmp_path: Path) -> None:
     """The error carries a note with what stays spent."""
-    ledger = tmp_path / "ledger"
-    with pytest.raises(OSError, match="Not a directory|No such file|exists") as failure:
-        jn.release(table.data, table.schema, BUDGET, ledger=ledger, path=table.data / "inside.jct")
+    ledger, folder = tmp_path / "ledger", tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(OSError, match="directory") as failure:
+        jn.release(table.data, table.schema, BUDGET, ledger=ledger, path=folder)
     assert "3 events had been paid for" in failure.value.__notes__[0]
     assert "4 of epsilon 4 spent" in failure.value.__notes__[0]
     assert jn.Ledger(ledger).spent == pytest.approx(4.0)
+
+
+def test_a_path_that_cannot_be_written_costs_nothing(table: Table, tmp_path: Path) -> None:
+    """Whether the release can be written is known before anything is paid."""
+    ledger = tmp_path / "ledger"
+    with pytest.raises(InvalidInput, match="where a file can be written"):
+        jn.release(table.data, table.schema, BUDGET, ledger=ledger, path=table.data / "inside.jct")
+    assert not ledger.exists()
 
 
 def test_strategies_and_plans_are_made_once(

@@ -62,6 +62,14 @@ def release(
     triples: Triples = None,
     seed: Seed = 0,
     neighbours: NeighboursOption = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with a release that was interrupted: what was paid for is kept beside "
+            "--out. Give the same options as before.",
+        ),
+    ] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -70,7 +78,7 @@ def release(
     Say what the release should answer well by --marginals, --cliques or --triples; by default, the
     counts over every pair of columns. Errors are found before anything is spent, and what is spent
     is in the ledger before noise is drawn. Noise comes from the operating system's randomness and
-    cannot be repeated.
+    cannot be repeated. If the work is interrupted, --resume goes on with what was paid for.
 
     \b
     Mechanisms:
@@ -97,7 +105,7 @@ def release(
     with show_progress() as watch:
         made = release_table(
             data, known, budget, ledger=ledger, workload=wanted, mechanism=name,
-            neighbours=parse_neighbours(neighbours), path=out, watch=watch,
+            neighbours=parse_neighbours(neighbours), path=out, resume=resume, watch=watch,
         )  # fmt: skip
     note_fallback(name, made.mechanism)
     book = open_ledger(ledger)

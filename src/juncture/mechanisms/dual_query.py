@@ -71,8 +71,8 @@ class DualQuery(Mechanism):
     estimation: Estimation = Estimation.MODEL
     """`MODEL` fits the model that makes all draws most likely; `LOCAL` is the original, which
     answers from the records of the rounds."""
-    rng: Random = None
-    """The randomness of the search for records, which is post-processing."""
+    rng: Random = 0
+    """The randomness of the search for records, which is post-processing and may be repeated."""
     max_rounds: int | None = None
     """The most rounds to do; by default the budget alone decides."""
     random_ties: bool = True

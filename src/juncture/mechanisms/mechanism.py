@@ -117,7 +117,7 @@ class Run:
     def __call__(self, curator: Curator, *, watch: Watch = ignore_progress) -> RunResult:
         """Measure and estimate through a curator; its ledger must be able to pay for everything."""
         self._check(curator)
-        curator.ledger.refuse_unaffordable(self.costs)
+        curator.refuse_unaffordable(self.costs)
         n_before = len(curator.events)
         findings = self.execute(curator, watch)
         return RunResult(

@@ -171,18 +171,27 @@ class Ledger:
         """What is left, in the budget's own unit."""
         return max(0.0, self.budget.limit - self.spent)
 
-    def refuse_unaffordable(self, costs: Sequence[Cost]) -> None:
+    def entries_of(self, tag: str) -> list[Entry]:
+        """The events that were paid for under a tag, in order."""
+        with self._lock() as file:
+            lines = self._read_lines(file)[1:]
+        return [Entry.from_json(line) for line in lines if line.get("tag") == tag]
+
+    def refuse_unaffordable(self, costs: Sequence[Cost], *, tag: str | None = None) -> None:
         """Refuse a list of events that could not all be paid for. Spends nothing.
 
         This is for a run of several events whose costs are known beforehand: it must not end
-        halfway.
+        halfway. What the run has already paid for, under its tag, does not count twice.
         """
-        refuse_overspending(self.budget, [*(entry.cost for entry in self.events), *costs])
+        own = set() if tag is None else {entry.number for entry in self.entries_of(tag)}
+        others = [entry.cost for entry in self.events if entry.number not in own]
+        refuse_overspending(self.budget, [*others, *costs])
 
-    def spend(self, *events: Event) -> list[Entry]:
+    def spend(self, *events: Event, tag: str | None = None) -> list[Entry]:
         """Record all events durably, or refuse them all and leave no trace.
 
-        Gives the entries of these events only, even if other processes write to the file.
+        Gives the entries of these events only, even if other processes write to the file. A tag
+        marks the events of a run that may be interrupted.
         """
         with self._lock() as file:
             content = self._read_lines(file, repair=True)
@@ -195,7 +204,8 @@ class Ledger:
                                      number=len(costs), time=now, total=total))  # fmt: skip
             refuse_overspending(self.budget, costs)
             file.seek(0, os.SEEK_END)
-            file.write(b"".join(_encode_line(entry.to_json()) for entry in entries))
+            mark = {} if tag is None else {"tag": tag}
+            file.write(b"".join(_encode_line(entry.to_json() | mark) for entry in entries))
             file.flush()
             os.fsync(file.fileno())
         return entries

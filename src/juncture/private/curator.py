@@ -8,12 +8,12 @@ else: no rows, no exact counts. It takes no seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from juncture.errors import InvalidInput, NotPublic
 from juncture.privacy import score_units
@@ -24,6 +24,7 @@ from juncture.privacy.ledger import Entry, Event, Ledger
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request, describe_query, table_domain
 from juncture.privacy.score import SCORES, Score, Setting, counting_operator
+from juncture.private.journal import Journal, Outcome
 from juncture.private.noise import ExactSampler, Integers, Sampler
 from juncture.private.sources.source import Source
 from juncture.tables.domain import Clique, Domain, names_of
@@ -59,6 +60,14 @@ class _Prepared:
         """The lattice's unit."""
         return 2.0**-self.binary_places
 
+    def measurement(self, values: NDArray[np.float64]) -> Measurement:
+        """The measurement with these noisy answers."""
+        noise = self.request.price.noise
+        stddev = max(noise.discrete_stddev(self.scale), _MIN_STDDEV) * self.unit
+        return Measurement(
+            self.request.clique, values, stddev=stddev, query=self.query, noise=noise
+        )
+
 
 class Curator:
     """Noisy answers and private choices about one table, paid for from one ledger.
@@ -84,10 +93,11 @@ class Curator:
     (2, 0.75)
     """
 
-    def __init__(self, source: Source, ledger: Ledger) -> None:
+    def __init__(self, source: Source, ledger: Ledger, journal: Journal | None = None) -> None:
+        """A curator of a source; a journal keeps its outcomes, and gives those that it has."""
         if not source.is_public:
             raise NotPublic.of_draft("source.schema")
-        self._source, self._ledger = source, ledger
+        self._source, self._ledger, self._journal = source, ledger, journal
         self._sampler: Sampler = ExactSampler()
         self._events: list[Entry] = []
 
@@ -147,9 +157,14 @@ class Curator:
         prepared = [self._prepare(request) for request in requests]
         if not prepared:
             return []
-        self._spend(*(each.event for each in prepared))
-        tables = self._source.exact_counts([each.request.clique for each in prepared])
-        return [self._answer(each, table) for each, table in zip(prepared, tables, strict=True)]
+
+        def answer() -> Outcome:
+            tables = self._source.exact_counts([each.request.clique for each in prepared])
+            pairs = zip(prepared, tables, strict=True)
+            return [self._noisy_answers(each, table) for each, table in pairs]
+
+        outcome = self._access([each.event for each in prepared], answer)
+        return [each.measurement(values) for each, values in zip(prepared, outcome, strict=True)]
 
     def select(self, score: Score[Candidate], price: Price) -> Candidate:
         """A candidate with a high score, by the exponential mechanism.
@@ -166,14 +181,17 @@ class Curator:
         if bound.n_candidates == 0:
             raise InvalidInput("`score` must have at least one candidate; got none.")
         parameters = {"candidates": bound.n_candidates}
-        self._spend(
-            Event(score.describe(), "exponential mechanism", price.selection_cost, parameters)
-        )
-        scores = bound.evaluate(self._source.exact_counts(bound.cliques))
-        bounded = np.clip(scores, -score_units.MAX_SCORE, score_units.MAX_SCORE)
-        units = np.round(bounded * 2.0**score_units.PLACES).astype(np.int64)
-        moves = math.ceil(bound.sensitivity * 2**score_units.PLACES)
-        return score.candidate(self._sampler.select(units, moves, price))
+        event = Event(score.describe(), "exponential mechanism", price.selection_cost, parameters)
+
+        def choose() -> Outcome:
+            scores = bound.evaluate(self._source.exact_counts(bound.cliques))
+            bounded = np.clip(scores, -score_units.MAX_SCORE, score_units.MAX_SCORE)
+            units = np.round(bounded * 2.0**score_units.PLACES).astype(np.int64)
+            moves = math.ceil(bound.sensitivity * 2**score_units.PLACES)
+            return [np.array([self._sampler.select(units, moves, price)], dtype=np.float64)]
+
+        ((index,),) = self._access([event], choose)
+        return score.candidate(int(index))
 
     def draw_queries(
         self,
@@ -210,14 +228,38 @@ class Curator:
         epsilon = 2.0 * eta * n_earlier / n_records + DRAW_SLACK
         cost = Cost(epsilon=draws * epsilon, rho=draws * epsilon**2 / 8.0)
         what = f"{draws} draws from {2 * len(known)} queries"
-        self._spend(Event(what, "exponential mechanism", cost, {"eta": eta}))
-        pairs = zip(operators, self._source.exact_counts(cliques), strict=True)
-        answers = np.concatenate([operator.apply(table.values) for operator, table in pairs])
-        exponents = eta * (n_earlier * (answers / n_records) - known)
-        return self._sampler.draw(np.concatenate([exponents, -exponents]), draws)
 
-    def _spend(self, *events: Event) -> None:
-        self._events += self._ledger.spend(*events)
+        def draw() -> Outcome:
+            pairs = zip(operators, self._source.exact_counts(cliques), strict=True)
+            answers = np.concatenate([operator.apply(table.values) for operator, table in pairs])
+            exponents = eta * (n_earlier * (answers / n_records) - known)
+            drawn = self._sampler.draw(np.concatenate([exponents, -exponents]), draws)
+            return [drawn.astype(np.float64)]
+
+        event = Event(what, "exponential mechanism", cost, {"eta": eta, "round": n_earlier})
+        (drawn,) = self._access([event], draw)
+        return drawn.astype(np.int64)
+
+    def _access(self, events: Sequence[Event], look: Callable[[], Outcome]) -> Outcome:
+        """Pay, look at the data, and keep the outcome: in this order, or from the journal."""
+        journal = self._journal
+        if journal is None:
+            self._events += self._ledger.spend(*events)
+            return look()
+        known = journal.replay(events)
+        if known is not None:
+            self._events += known[0]
+            return known[1]
+        entries = journal.pay(self._ledger, events)
+        self._events += entries
+        outcome = look()
+        journal.record(entries, outcome)
+        return outcome
+
+    def refuse_unaffordable(self, costs: Sequence[Cost]) -> None:
+        """Refuse a run that the ledger cannot pay to its end, less what it has paid before."""
+        tag = None if self._journal is None else self._journal.tag
+        self._ledger.refuse_unaffordable(costs, tag=tag)
 
     def _prepare(self, request: Request) -> _Prepared:
         subdomain, price = table_domain(self.domain, request.clique), request.price
@@ -235,20 +277,13 @@ class Curator:
         event = Event(what, f"discrete {price.noise}", price.cost, parameters)
         return _Prepared(request, query, operator, places, scale, event)
 
-    def _answer(self, each: _Prepared, table: Factor) -> Measurement:
+    def _noisy_answers(self, each: _Prepared, table: Factor) -> NDArray[np.float64]:
         # Answers beyond what doubles hold exactly count as the limit. Clipping the answers of two
         # neighbouring tables at the same limit does not move them apart.
         answers = each.operator.apply(table.values) * 2.0**each.binary_places
         units = np.round(np.clip(answers, -MAX_UNITS, MAX_UNITS)).astype(np.int64)
-        noise = each.request.price.noise
-        noisy = self._sampler.add_noise(units, noise, each.scale)
-        return Measurement(
-            each.request.clique,
-            noisy.astype(np.float64) * each.unit,
-            stddev=max(noise.discrete_stddev(each.scale), _MIN_STDDEV) * each.unit,
-            query=each.query,
-            noise=noise,
-        )
+        noisy = self._sampler.add_noise(units, each.request.price.noise, each.scale)
+        return np.asarray(noisy.astype(np.float64) * each.unit)
 
 
 def _check_draws(

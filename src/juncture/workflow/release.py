@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +15,11 @@ from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger, refuse_overspending
 from juncture.private.curator import Curator
+from juncture.private.journal import Journal, journal_path
 from juncture.private.sources.read import read_table
 from juncture.publish.release import Release
 from juncture.tables.schema import Schema
-from juncture.tables.schema_toml import read_schema
+from juncture.tables.schema_toml import read_schema, schema_toml
 from juncture.tables.workload import Workload
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def release(
     mechanism: str | Mechanism | None = None,
     neighbours: Neighbours | None = None,
     path: str | Path | None = None,
+    resume: bool = False,
     watch: Watch = ignore_progress,
 ) -> Release:
     """Measure a private table under a budget and fit a model: the release can be published.
@@ -54,7 +56,10 @@ def release(
       default hdmm, or mwem if a model of the whole workload would be too large.
     - `neighbours`: what is protected. By default that of the ledger; in a new ledger, one record
       added or removed.
-    - `path`: where to save the release, usually with the suffix `.jct`; by default nowhere.
+    - `path`: where to save the release, usually with the suffix `.jct`; by default nowhere. Until
+      it is complete, every noisy answer is kept beside it, in a file with `.partial` at the end.
+    - `resume`: go on with a release that was interrupted, from what is kept beside `path`: what was
+      paid for is used, not paid for again. All other arguments must be the same.
     - `watch`: called with the progress of the work.
 
     >>> from tempfile import TemporaryDirectory
@@ -71,21 +76,72 @@ def release(
     known.refuse_draft("schema")
     file, wanted = Path(ledger), _make_workload(known, workload)
     protected = resolve_neighbours(file, neighbours)
+    kept = None if path is None else journal_path(path)
+    begun = _open_unfinished(kept) if resume else None
+    if not resume:
+        _refuse_unfinished(kept)
     if protected is Neighbours.ADD_OR_REMOVE:  # nothing about the table is needed to prepare
         run = prepare(mechanism, budget, wanted, protected)
-        _refuse_unaffordable(file, budget, run)
+        _refuse_unaffordable(file, budget, run, begun)
         source = read_table(table, known)
     else:  # both of two neighbouring tables have the same number of records: it is public
         source = read_table(table, known)
         run = prepare(mechanism, budget, wanted, protected, source.exact_n_records)
-        _refuse_unaffordable(file, budget, run)
+        _refuse_unaffordable(file, budget, run, begun)
+    settings = _describe_settings(known, budget, run, mechanism)
+    if begun is not None:
+        begun.refuse_other_settings(settings)
+    journal = begun if kept is None or begun is not None else _begin_journal(kept, settings)
     book = Ledger(file) if file.exists() else Ledger.create(file, budget, protected)
-    curator = Curator(source, book)
-    with _note_spending(curator):
+    curator = Curator(source, book, journal)
+    with _note_spending(curator, journal):
         made = run(curator, watch=watch).release()
         if path is not None:
             made.save(path)
+    if journal is not None:
+        journal.remove()
     return made
+
+
+def _open_unfinished(kept: Path | None) -> Journal:
+    if kept is None or not kept.exists():
+        raise InvalidInput(
+            f"`resume` must find an unfinished release beside `path`; got "
+            f"{'no path' if kept is None else f'no file {kept}'}. Give the path of the release "
+            "that was interrupted, or leave `resume` out."
+        )
+    return Journal(kept)
+
+
+def _refuse_unfinished(kept: Path | None) -> None:
+    if kept is not None and kept.exists():
+        raise InvalidInput(
+            f"`path` must not be that of an unfinished release; got {kept}, which keeps what was "
+            "paid for. Resume it (--resume); or delete the file, which loses what was paid for."
+        )
+
+
+def _begin_journal(kept: Path, settings: Mapping[str, object]) -> Journal:
+    try:
+        return Journal.create(kept, settings)
+    except OSError as error:
+        raise InvalidInput(
+            f"`path` must be where a file can be written; got {kept}: {error.strerror}. Nothing "
+            "was spent."
+        ) from None
+
+
+def _describe_settings(
+    schema: Schema, budget: Budget, run: Run, mechanism: str | Mechanism | None
+) -> dict[str, object]:
+    """What must be the same when an interrupted release goes on."""
+    return {
+        "schema": schema_toml(schema),
+        "budget": budget.to_json(),
+        "workload": [[list(task.clique), repr(task.blocks)] for task in run.workload.tasks],
+        "mechanism": run.mechanism if mechanism is None else str(mechanism),
+        "neighbours": str(run.neighbours),
+    }
 
 
 def resolve_neighbours(ledger: Path, neighbours: Neighbours | None) -> Neighbours:
@@ -101,10 +157,11 @@ def resolve_neighbours(ledger: Path, neighbours: Neighbours | None) -> Neighbour
     return own
 
 
-def _refuse_unaffordable(ledger: Path, budget: Budget, run: Run) -> None:
+def _refuse_unaffordable(ledger: Path, budget: Budget, run: Run, begun: Journal | None) -> None:
     """Refuse a run that the ledger, or a new one with this budget, could not pay to its end."""
     if ledger.exists():
-        Ledger(ledger).refuse_unaffordable(run.costs)
+        tag = None if begun is None else begun.tag
+        Ledger(ledger).refuse_unaffordable(run.costs, tag=tag)
     else:
         refuse_overspending(budget, run.costs)
 
@@ -118,15 +175,22 @@ def _make_workload(schema: Schema, workload: Workload | Iterable[Iterable[str]] 
 
 
 @contextmanager
-def _note_spending(curator: Curator) -> Iterator[None]:
-    """If the work ends with an error, add a note that says what was spent."""
+def _note_spending(curator: Curator, journal: Journal | None) -> Iterator[None]:
+    """If the work ends with an error, add a note that says what was spent, and what is kept."""
     try:
         yield
     except BaseException as error:
         ledger, paid = curator.ledger, len(curator.events)
         if paid:
-            error.add_note(
-                f"nothing was written, but {paid} events had been paid for: {ledger.path} has "
-                f"{ledger.spent:.4g} of {ledger.budget} spent, which cannot be undone."
+            spent = f"{ledger.path} has {ledger.spent:.4g} of {ledger.budget} spent"
+            kept = (
+                "which cannot be undone."
+                if journal is None
+                else f"and {journal.path} keeps the answers. To go on, run it again with --resume."
             )
+            error.add_note(
+                f"the release was not written, but {paid} events had been paid for: {spent}, {kept}"
+            )
+        elif journal is not None:
+            journal.remove()
         raise
