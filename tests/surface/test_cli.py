@@ -102,13 +102,13 @@ def test_query_answers_in_the_words_of_the_schema(table: Table, said: Said) -> N
     """SQL, a marginal and a marginal with a condition give the model's own answers."""
     release = table.folder / "people.jct"
     model = load(release).model
-    answer = json.loads(said("query", release, "--marginal", "sex", "--json"))
+    answer = json.loads(said("query", release, "--marginal", "sex", "--json"))["rows"]
     assert [row["sex"] for row in answer] == ["f", "m"]
     assert [row["count"] for row in answer] == pytest.approx(list(model.project(("sex",)).values))
     sql = "SELECT sex, COUNT(*) AS n, AVG(age) AS mean FROM t WHERE age < 25 GROUP BY sex"
-    direct = json.loads(said("query", release, sql, "--json"))
+    direct = json.loads(said("query", release, sql, "--json"))["rows"]
     built = ("--marginal", "sex", "--where", "age < 25", "--mean", "age", "--format", "json")
-    indirect = json.loads(said("query", release, *built))
+    indirect = json.loads(said("query", release, *built))["rows"]
     assert [(r["sex"], r["n"], r["mean"]) for r in direct] == [
         (r["sex"], r["count"], r["mean age"]) for r in indirect
     ]
@@ -119,7 +119,7 @@ def test_conditions_all_hold(table: Table, said: Said) -> None:
     """Several conditions are joined by AND, each in its own brackets."""
     release = table.folder / "people.jct"
     two = ("--where", "age = 20 OR age = 21", "--where", "sex = 'f'")
-    (row,) = json.loads(said("query", release, *two, "--json"))
+    (row,) = json.loads(said("query", release, *two, "--json"))["rows"]
     counts = load(release).model.project(("age", "sex")).values
     assert row["count"] == pytest.approx(counts[:2, 0].sum())
 
@@ -129,12 +129,33 @@ def test_query_prints_tables_and_csv(table: Table, said: Said) -> None:
     release = table.folder / "people.jct"
     shown = said("query", release, "--marginal", "pay")
     rows = list(csv.reader(io.StringIO(said("query", release, "--marginal", "pay", "-f", "csv"))))
-    machine = json.loads(said("query", release, "--marginal", "pay", "-f", "json"))
+    machine = json.loads(said("query", release, "--marginal", "pay", "-f", "json"))["rows"]
     assert shown.splitlines()[0].split() == ["pay", "count"]
     assert [row[0] for row in rows] == ["pay", "[0, 10)", "[10, 20)", "[20, 50)", ""]
     assert [float(row[1]) for row in rows[1:]] == [row["count"] for row in machine]
     assert machine[-1]["pay"] is None
     assert "NULL" in shown
+
+
+def test_query_says_what_an_answer_rests_on(
+    table: Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Notes beside the answer and in the JSON: never measured together, cut bins with a range."""
+    made = write_table(tmp_path)
+    assert run(list(map(str, release_of(made, "a.jct", "a.ledger", "--epsilon", "9",
+                                        "--marginals", "1")))) == 0  # fmt: skip
+    sql = "SELECT COUNT(*) AS n FROM t WHERE pay > 15 AND sex = 'f'"
+    capsys.readouterr()
+    assert run(["query", str(tmp_path / "a.jct"), sql]) == 0
+    out, beside = capsys.readouterr()
+    assert "note:" not in out
+    assert "sex, pay were never measured together, and are taken as independent." in beside
+    assert "whatever the numbers inside the bins, n is between" in beside
+    assert run(["query", str(tmp_path / "a.jct"), sql, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer["notes"]) == 2
+    low, high = answer["ranges"][0]["n"]
+    assert low < answer["rows"][0]["n"] < high
 
 
 def test_sample_writes_records_of_the_schema(table: Table, said: Said) -> None:
@@ -273,7 +294,7 @@ def test_estimate_joins_tables_of_others(table: Table, said: Said, tmp_path: Pat
     out = tmp_path / "joined.jct"
     files = (tmp_path / "sex.csv", tmp_path / "age.json")
     said("estimate", *files, "--schema", table.schema, "--stddev", "1", "--out", out)
-    answer = json.loads(said("query", out, "--marginal", "sex", "--json"))
+    answer = json.loads(said("query", out, "--marginal", "sex", "--json"))["rows"]
     assert [row["count"] for row in answer] == pytest.approx([40, 60], rel=0.01)
     domain = tmp_path / "domain.json"
     domain.write_text('{"age": 10, "sex": ["f", "m"]}')
@@ -319,7 +340,7 @@ def test_version_and_help() -> None:
 def test_columns_of_one_name_are_all_in_the_json(table: Table, said: Said) -> None:
     """A question that asks for the same thing twice gets both answers, under names that differ."""
     sql = 'SELECT COUNT(*), AVG(age), COUNT(*), 1 AS "COUNT(*) (2)" FROM t'
-    (row,) = json.loads(said("query", table.folder / "people.jct", sql, "--json"))
+    (row,) = json.loads(said("query", table.folder / "people.jct", sql, "--json"))["rows"]
     assert list(row) == ["COUNT(*)", "AVG(age)", "COUNT(*) (3)", "COUNT(*) (2)"]
     assert row["COUNT(*)"] == row["COUNT(*) (3)"] > row["COUNT(*) (2)"]
 
@@ -343,7 +364,7 @@ def test_a_marginal_of_a_release_can_be_joined_again(tmp_path: Path, said: Said)
     lines = made.data.read_text().splitlines()
     rows = [f"{line},{'yes' if place % 3 else 'no'}" for place, line in enumerate(lines[1:])]
     made.data.write_text("\n".join([f"{lines[0]},member", *rows]))
-    said(*release_of(made, "a.jct", "a.ledger", "--epsilon", "9", "--marginals", "1"))
+    said(*release_of(made, "a.jct", "a.ledger", "--epsilon", "9", "--marginals", "2"))
     text = said("query", tmp_path / "a.jct", "--marginal", "member,pay", "--format", "csv")
     assert text.splitlines()[1].startswith('false,"[0, 10)"')
     (tmp_path / "pairs.csv").write_text(text.replace("count", "value", 1))
