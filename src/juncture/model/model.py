@@ -300,7 +300,7 @@ class Model:
             raise InvalidInput(
                 f"`n` must be the length of the given columns, {count}; got {n}. Leave it out."
             )
-        tree = self.distribution.calibration.with_clique(codes)
+        tree = self.distribution.questions.tree.with_clique(codes)
         columns = {name: column.astype(np.int32) for name, column in codes.items()}
         return Sampler(tree, tuple(codes)), count, columns
 
