@@ -124,7 +124,7 @@ class Questions:
         holder = self._measured.find_holder(mentioned)
         if holder is not None:
             table = self._measured.project(holder, mentioned)
-            return self._apply(self._spread(table, names), blocks, rows)
+            return self._apply(table, blocks, rows)
         if all(isinstance(block, Identity) for block in blocks.values()):
             return self.project(names)
         weights = self._find_weights(blocks, rows)
@@ -133,7 +133,7 @@ class Questions:
         if self._choice.prefers_walk(walk.size_bytes, names, clique, calibrated=self.is_calibrated):
             return TreeQuery(self.tree, walk).answer()
         table = self._ask_weighted(clique, weights)
-        return self._apply(self._spread(table, tuple(kept)), kept, rows)
+        return self._apply(table, kept, rows)
 
     @cached_property
     def _choice(self) -> Choice:
@@ -149,19 +149,31 @@ class Questions:
             return table
         for name in names:
             if name not in table.axes:
-                size = self._domain[name]
-                table = multiply(table, Table(np.full(size, 1.0 / size), (name,)))
+                table = multiply(table, Table(self._find_uniform(name), (name,)))
         return table
 
+    def _find_uniform(self, name: str) -> Vector:
+        return np.full(self._domain[name], 1.0 / self._domain[name])
+
     def _apply(self, table: Table, blocks: Mapping[str, Block], rows: Mapping[str, int]) -> Vector:
-        """The answers of blocks on all axes of a table."""
-        names = tuple(blocks)
-        values = table.transpose(names)
-        if names:
-            query = bind(Kron(blocks), self._domain.project(names))
+        """The answers of blocks on all axes of a table, and on attributes that no clique mentions.
+
+        The answers of the latter are multiplied, so no table has their values as an axis.
+        """
+        inside = {name: block for name, block in blocks.items() if name in table.axes}
+        values = table.transpose(tuple(inside))
+        if inside:
+            query = bind(Kron(inside), self._domain.project(inside))
             answers = query.apply(np.ascontiguousarray(values))
-            values = answers.reshape([rows[name] for name in names])
-        return shape_answer(Table(values, names), rows)
+            values = answers.reshape([rows[name] for name in inside])
+        result = Table(values, tuple(inside))
+        for name, block in blocks.items():
+            if name not in inside:
+                answers = block.apply(self._find_uniform(name))
+                # A single answer needs no axis: arrays may have few of them.
+                free = Table(answers, (name,)) if rows[name] > 1 else Table(answers[0], ())
+                result = multiply(result, free)
+        return shape_answer(result, rows)
 
     def _ask(self, index: int, shared: _Shared) -> Table:
         """The shares of the records on attributes that no measured clique has together."""
