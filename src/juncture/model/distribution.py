@@ -80,12 +80,12 @@ class Distribution:
 
     def project(self, subdomain: Domain) -> Factor:
         """The probabilities of the cells of any attributes."""
-        return Factor(subdomain, self.questions.project(tuple(subdomain)))
+        return Factor.of_finite(subdomain, self.questions.project(tuple(subdomain)))
 
     def project_many(self, subdomains: Sequence[Domain]) -> Iterator[Factor]:
         """The same for many sets of attributes, one after another, sharing their work."""
         answers = self.questions.project_many([tuple(each) for each in subdomains])
-        return map(Factor, subdomains, answers)
+        return map(Factor.of_finite, subdomains, answers)
 
     def answer(self, query: Query) -> Vector:
         """The answers to a factored query for one record: see `Model.answer`."""

@@ -176,7 +176,7 @@ class Model:
 
     def _count(self, shares: Factor) -> Factor:
         """A table of probabilities as numbers of records, with the codebook's names."""
-        counts = shares * self.total
+        counts = Factor.of_finite(shares.domain, self.total * shares.values)
         return counts if self.codebook.is_plain else counts.with_codebook(self.codebook)
 
     def answer(self, query: Query) -> Vector:
