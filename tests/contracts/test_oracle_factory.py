@@ -385,13 +385,16 @@ def test_an_estimated_oracle_certifies_nothing() -> None:
     assert exact.summary.lower_bound > -math.inf
 
 
-def test_a_tree_that_does_not_fit_is_refused_by_questions_too() -> None:
-    """A calibrated tree stores its cliques in full, so it keeps the limit whatever the oracle."""
+def test_an_oracle_without_a_tree_answers_but_draws_no_records() -> None:
+    """Questions become cliques of an oracle call; only records need the tables of a tree."""
     model = estimate(
         WIDE, wide_measurements(), total=1000.0, oracle=WeightedRecords, max_steps=1
     ).model
-    with pytest.raises(ModelTooLarge):
-        model.project(("x0", "x1", "x2"))
+    answer = model.project(("x0", "x1", "x2"))
+    assert answer.values.shape == (10, 10, 10)
+    assert answer.values.sum() == pytest.approx(1000.0)
+    with pytest.raises(ModelTooLarge, match="must have tables for all of its maximal cliques"):
+        model.sample(10)
 
 
 def test_a_plan_made_before_is_used() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 import brute
 import strategies
 from brute import Array, Clique
+from juncture.engine.oracle import find_node_marginals
+from juncture.engine.propagation import Propagation
 from juncture.errors import ImpossibleModel
+from juncture.model.extension import Extension
 from juncture.model.model import Model
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
@@ -76,6 +80,43 @@ def test_many_marginals_are_those_asked_one_by_one(
         np.testing.assert_allclose(
             found.values, marginal(dense(drawn), names, clique), rtol=1e-9, atol=1e-9 * TOTAL
         )
+
+
+@examples(80)
+@given(MODELS)
+def test_tables_of_all_maximal_cliques(drawn: strategies.Model) -> None:
+    """From the messages of one call, or measured one by one, they are the dense table's sums."""
+    distribution, table = made(drawn).distribution, dense(drawn) / TOTAL
+    plan, potentials = distribution.plan, distribution.potentials
+    measured = find_node_marginals(partial(Propagation, threads=1), plan, potentials)
+    derived = find_node_marginals(Propagation, plan, potentials)
+    for node, one, other in zip(plan.nodes, derived, measured, strict=True):
+        expected = marginal(table, names_of(drawn), node.clique)
+        np.testing.assert_allclose(one, expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(other, expected, rtol=1e-9, atol=1e-9)
+
+
+@examples(80)
+@given(MODELS, st.data())
+def test_questions_as_cliques_of_an_oracle_call(
+    drawn: strategies.Model, data: st.DataObject
+) -> None:
+    """One call answers several questions about weighted records."""
+    distribution, names, table = made(drawn).distribution, names_of(drawn), dense(drawn) / TOTAL
+    extension = Extension(
+        distribution.plan, distribution.potentials, distribution.log_partition, Propagation
+    )
+    mentioned = [name for name in names if name not in distribution.plan.free_attributes]
+    asked = data.draw(st.lists(strategies.clique(mentioned), min_size=1, max_size=3))
+    asked = [clique for clique in asked if clique]
+    others = [name for name in mentioned if not any(name in clique for clique in asked)]
+    weights = {name: np.arange(float(distribution.domain[name])) for name in others[:2]}
+    for name, values in weights.items():
+        shape = [len(values) if other == name else 1 for other in names]
+        table = table * values.reshape(shape)
+    for result in extension.ask(asked, weights):
+        expected = marginal(table, names, result.axes)
+        np.testing.assert_allclose(result.values, expected, rtol=1e-8, atol=1e-9)
 
 
 def draw_blocks(size: int, seed: int) -> st.SearchStrategy[blocks.Block]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.model.apportionment import apportion_records, choose_sums
-from juncture.model.calibration import Visit
+from juncture.model.clique_tree import Visit
 from juncture.model.stages import Integers, make_stage
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Vector

@@ -117,6 +117,36 @@ def build_plan(factory: OracleFactory, domain: Domain, cliques: Iterable[Iterabl
     return Plan.build(domain, cliques)
 
 
+@runtime_checkable
+class TreeMaker(Protocol):
+    """A factory that gives the tables of all maximal cliques without measuring each of them."""
+
+    def node_marginals(self, plan: Plan, potentials: Vector) -> list[Vector]:
+        """The probabilities of every maximal clique's cells, in the order of `plan.nodes`."""
+
+
+def find_node_marginals(factory: OracleFactory, plan: Plan, potentials: Vector) -> list[Vector]:
+    """The probabilities of every maximal clique's cells, in the order of `plan.nodes`.
+
+    A factory with a method `node_marginals(plan, potentials)` is asked for them. By default, the
+    maximal cliques are measured: potentials of zero on them, which change no probability, and one
+    call of an oracle of the plan that has them.
+    """
+    if isinstance(factory, TreeMaker):
+        return factory.node_marginals(plan, potentials)
+    oracle = make_oracle(factory, plan.with_maximal_cliques)
+    start = np.concatenate([potentials, np.zeros(oracle.layout.size - len(potentials))])
+    marginals = oracle.marginals(start).marginals
+    return [oracle.layout.view(marginals, node.clique) for node in plan.nodes]
+
+
+def predict_tree_bytes(factory: OracleFactory, plan: Plan) -> int:
+    """The memory that `find_node_marginals` needs at most."""
+    if isinstance(factory, TreeMaker) or plan.measures_all_nodes:
+        return plan.tree_bytes
+    return plan.with_maximal_cliques.size_bytes
+
+
 def make_oracle(factory: OracleFactory, plan: Plan) -> Oracle:
     """The oracle that the factory makes for the plan, or a clear error if it is not one."""
     if not callable(factory) or not _takes_plan(factory, plan):

@@ -20,7 +20,10 @@ from juncture.tables.domain import Clique, Domain
 
 # A plan may use this share of the memory that is free when it is made: a solver keeps a few
 # vectors of its own beside what an oracle call needs.
-_SHARE_OF_FREE_MEMORY = 0.5
+SHARE_OF_FREE_MEMORY = 0.5
+# Questions are answered from the tables of all maximal cliques if these need at most this many
+# times the memory of an oracle call, or less than anybody notices.
+MAX_TREE_RATIO, UNNOTICED_BYTES = 3.5, 1 << 22
 # Plans up to this size fit without asking the system for its free memory.
 _SURELY_FREE = 1 << 24
 
@@ -122,6 +125,40 @@ class Plan:
         return self.cost.operations
 
     @cached_property
+    def tree_bytes(self) -> int:
+        """The memory for the tables of all maximal cliques, which answer questions across cliques.
+
+        One oracle call fills them; where every maximal clique is measured, none is needed.
+        """
+        largest = self.domain.size_of(self.largest_clique)
+        filling = 0 if self.measures_all_nodes else self.size_bytes + 8 * (largest // 2)
+        return max(8 * self.cells + filling, self.kept_tree_bytes)
+
+    @cached_property
+    def kept_tree_bytes(self) -> int:
+        """The memory that stays in use: for those tables, and for the masses of all separators."""
+        return 8 * (self.cells + sum(self.domain.size_of(node.separator) for node in self.nodes))
+
+    @property
+    def affords_tree(self) -> bool:
+        """Whether the tables of all maximal cliques take little more memory than one oracle call.
+
+        If not, a question is asked with an oracle call of its own.
+        """
+        return self.tree_bytes <= max(UNNOTICED_BYTES, int(MAX_TREE_RATIO * self.size_bytes))
+
+    @cached_property
+    def measures_all_nodes(self) -> bool:
+        """Whether every maximal clique is measured."""
+        return {node.clique for node in self.nodes}.issubset(self.cliques)
+
+    @cached_property
+    def with_maximal_cliques(self) -> Plan:
+        """The same tree with every maximal clique measured, which adds no edge to the graph."""
+        cliques = dict.fromkeys((*self.cliques, *(node.clique for node in self.nodes)))
+        return _assemble(self.domain, tuple(cliques), self.buckets)
+
+    @cached_property
     def largest_clique(self) -> Clique:
         """The maximal clique with the most cells (the empty clique when there is none)."""
         cliques = [node.clique for node in self.nodes]
@@ -174,7 +211,7 @@ class Plan:
         if limit is None:
             if self.size_bytes <= _SURELY_FREE:
                 return self
-            limit = int(free_memory_bytes() * _SHARE_OF_FREE_MEMORY)
+            limit = int(free_memory_bytes() * SHARE_OF_FREE_MEMORY)
         if limit < 0:
             raise InvalidInput(
                 f"`memory_limit` must be a number of bytes; got {limit}. "

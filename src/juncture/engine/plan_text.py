@@ -17,6 +17,8 @@ _MAX_DEPTH = 8
 def describe(plan: Plan) -> str:
     """The text of `print(plan)`."""
     lines = [_headline(plan), _tree_line(plan), _cost_line(plan)]
+    if plan.nodes:
+        lines.append(_question_line(plan))
     if plan.free_attributes:
         lines.append(f"  unmeasured      {abbreviate(plan.free_attributes)} (uniform, independent)")
     return "\n".join([*lines, *_draw_tree(plan)])
@@ -65,6 +67,14 @@ def _cost_line(plan: Plan) -> str:
         f"  one oracle call {format_bytes(plan.size_bytes)}, "
         f"{format_count(plan.operations)} operations"
     )
+
+
+def _question_line(plan: Plan) -> str:
+    tables = format_bytes(plan.tree_bytes)
+    if plan.affords_tree:
+        return f"  questions       {tables} for the tables of all cliques"
+    least = format_bytes(plan.size_bytes)
+    return f"  questions       from {least} each; the tables of all cliques would need {tables}"
 
 
 def _format_cells(count: int) -> str:

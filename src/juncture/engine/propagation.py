@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from juncture._util.threads import cpu_count, run_parallel
 from juncture.engine.compiled.loader import pointer, routine
 from juncture.engine.compiled.opcodes import DONE, IMPOSSIBLE, NEEDS_LOGARITHMS
+from juncture.engine.contraction import Axes
 from juncture.engine.loops import Span
+from juncture.engine.node_tables import lift, normalise_product
 from juncture.engine.oracle import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, check_call
-from juncture.engine.plan import Plan
+from juncture.engine.plan import Node, Plan
 from juncture.engine.program import lower
 from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
 from juncture.tables.layout import Layout, Vector
@@ -62,6 +64,20 @@ class Propagation:
         self._scales = np.ones(n_slots)
         self._log_scales = np.zeros(n_operations)
 
+    @classmethod
+    def node_marginals(cls, plan: Plan, potentials: Vector) -> list[Vector]:
+        """See `TreeMaker.node_marginals`."""
+        oracle = cls(plan)
+        oracle.marginals(potentials)
+        children: list[list[Node]] = [[] for _ in plan.nodes]
+        for node in plan.nodes:
+            if node.parent is not None:
+                children[node.parent].append(node)
+        return [
+            oracle._node_marginal(potentials, node, below)
+            for node, below in zip(plan.nodes, children, strict=True)
+        ]
+
     def marginals(
         self, potentials: Vector, total: float = 1.0, *, out: Vector | None = None
     ) -> Beliefs:
@@ -75,6 +91,31 @@ class Propagation:
         if outcome == IMPOSSIBLE or not math.isfinite(log_partition):
             raise _diagnose(call.potentials)
         return Beliefs(call.out, log_partition + self._free_log_partition)
+
+    def _node_marginal(self, potentials: Vector, node: Node, below: list[Node]) -> Vector:
+        """The probabilities of a maximal clique's cells, from the messages of the last call."""
+        domain, axes = self.plan.domain, self.plan.contraction.axes
+        clique = [domain.positions[name] for name in node.clique]
+        tables: list[tuple[Vector, Axes]] = [
+            (self.layout.view(potentials, measured), tuple(domain.positions[n] for n in measured))
+            for measured in node.measured
+        ]
+        messages = [child.steps[-1].result for child in below]
+        tables += [(self._find_logarithms(table), axes[table]) for table in messages]
+        if node.parent is not None:
+            message = node.steps[-1].result
+            # The derivative of a table lies as many slots after it as there are tables.
+            tables.append((self._find_logarithms(len(axes) + message), axes[message]))
+        factors = [lift(values, names, clique, domain.shape) for values, names in tables]
+        return normalise_product([domain[name] for name in node.clique], factors)
+
+    def _find_logarithms(self, slot: int) -> Vector:
+        """The logarithms of a message, up to a constant."""
+        _, start, cells = self._program.slots[slot]
+        if self._logged[slot]:
+            return self._logs[start : start + cells]
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._work[start : start + cells]))
 
     def maximum(self, potentials: Vector) -> Peak:
         """The record with the largest sum of potentials (max-product); ties go to low codes."""

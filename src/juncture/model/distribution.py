@@ -8,8 +8,7 @@ records come from here; a `Model` multiplies by its total.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,18 +18,13 @@ from juncture.engine.oracle import OracleFactory, build_plan, make_oracle
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
-from juncture.model.calibration import Calibration
 from juncture.model.evidence import apply_evidence
-from juncture.model.pair_query import PairQuery
+from juncture.model.questions import Questions
 from juncture.model.sampling import Sampler
-from juncture.model.tree_query import Table, TreeQuery
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
-from juncture.tables.queries.blocks import Identity
-from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
-
-Messages = dict[tuple[int, frozenset[str]], Table]
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,46 +67,32 @@ class Distribution:
         return Layout(self.plan.domain, self.plan.cliques)
 
     @cached_property
-    def calibration(self) -> Calibration:
-        """The distribution as a tree of probability tables, which is made when first needed."""
-        return Calibration(self.plan, self.potentials, self.probabilities, self.oracle)
+    def questions(self) -> Questions:
+        """What answers questions, made when first needed."""
+        return Questions(
+            self.plan, self.potentials, self.probabilities, self.log_partition, self.oracle
+        )
 
     @cached_property
     def sampler(self) -> Sampler:
         """What draws records, made when first needed."""
-        return Sampler(self.calibration)
+        return Sampler(self.questions.tree)
 
-    def project(self, subdomain: Domain, messages: Messages | None = None) -> Factor:
+    def project(self, subdomain: Domain) -> Factor:
         """The probabilities of the cells of any attributes."""
-        known = self._known_marginal(subdomain)
-        if known is not None:
-            return known
-        query = TreeQuery(self.calibration, dict.fromkeys(subdomain, Identity()), messages)
-        return Factor(subdomain, query.answer())
+        return Factor.of_finite(subdomain, self.questions.project(tuple(subdomain)))
 
-    def project_many(self, subdomains: Iterable[Domain]) -> Iterator[Factor]:
+    def project_many(self, subdomains: Sequence[Domain]) -> Iterator[Factor]:
         """The same for many sets of attributes, one after another, sharing their work."""
-        pairs, messages = PairQuery(self.calibration), Messages()
-        for subdomain in subdomains:
-            pair = pairs.answer(*subdomain) if len(subdomain) == 2 else None
-            yield self.project(subdomain, messages) if pair is None else Factor(subdomain, pair)
-
-    def _known_marginal(self, subdomain: Domain) -> Factor | None:
-        """The marginal on attributes that one clique has, else None: there is no tree to walk."""
-        if not subdomain:
-            return Factor(subdomain, 1.0)
-        names = set(subdomain)
-        holding = [clique for clique in self.plan.cliques if names.issubset(clique)]
-        if not holding:
-            return None
-        smallest = min(holding, key=self.domain.size_of)
-        return self.layout.factor(self.probabilities, smallest).project(subdomain)
+        answers = self.questions.project_many([tuple(each) for each in subdomains])
+        return map(Factor.of_finite, subdomains, answers)
 
     def answer(self, query: Query) -> Vector:
         """The answers to a factored query for one record: see `Model.answer`."""
         match query:
             case Kron():
-                return self._answer_product(query)
+                names = self.domain.project(query.blocks)
+                return self.questions.answer({name: query.blocks[name] for name in names})
             case Scaled():
                 return query.weight * self.answer(query.query)
             case Stack():
@@ -122,15 +102,6 @@ class Distribution:
                     f"`query` must say which attributes it is about; got {query!r} alone. "
                     "Wrap it as Kron({'attribute': block})."
                 )
-
-    def _answer_product(self, query: Kron) -> Vector:
-        subdomain = self.domain.project(query.blocks)
-        blocks = {name: query.blocks[name] for name in subdomain}
-        shape = [block.n_rows(subdomain[name]) for name, block in blocks.items()]
-        known = self._known_marginal(subdomain) if math.prod(shape) <= subdomain.size else None
-        if known is not None:
-            return bind(query, subdomain).apply(known.values).reshape(shape)
-        return TreeQuery(self.calibration, blocks).answer()
 
     def condition(self, codes: Mapping[str, Iterable[int]]) -> Distribution:
         """The distribution given that attributes have one of these codes.

@@ -176,7 +176,7 @@ class Model:
 
     def _count(self, shares: Factor) -> Factor:
         """A table of probabilities as numbers of records, with the codebook's names."""
-        counts = shares * self.total
+        counts = Factor.of_finite(shares.domain, self.total * shares.values)
         return counts if self.codebook.is_plain else counts.with_codebook(self.codebook)
 
     def answer(self, query: Query) -> Vector:
@@ -300,7 +300,7 @@ class Model:
             raise InvalidInput(
                 f"`n` must be the length of the given columns, {count}; got {n}. Leave it out."
             )
-        tree = self.distribution.calibration.with_clique(codes)
+        tree = self.distribution.questions.tree.with_clique(codes)
         columns = {name: column.astype(np.int32) for name, column in codes.items()}
         return Sampler(tree, tuple(codes)), count, columns
 

@@ -1,151 +1,224 @@
-"""Many two-attribute marginals of one tree, sharing their work.
+"""Two-attribute marginals of a tree, one or many that share their work.
 
-Between two attributes lies a path of nodes. The joint table of the first attribute and a separator
-on the path is that with the separator before, times a matrix that does not depend on the
-attribute; so with all of these kept, a further pair costs one matrix product.
+Between two attributes lies a path of nodes. The first attribute given a separator on the path,
+times the joint table of this separator and the next one, is the first attribute with the next
+separator. What both separators have stays as it is, so that joint table is never larger than the
+node's own; and it does not depend on the attribute. So all attributes that have to go from one
+separator to the next go together, as the rows of one matrix. All tables that are needed of a node
+are summed out together too. So asking many pairs together never takes more work than one by one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
+from string import ascii_letters
 from typing import NamedTuple
 
 import numpy as np
 
 from juncture.model.calibration import Calibration
-from juncture.tables.domain import Clique
+from juncture.model.pair_routes import Edge, Routes, Stop
+from juncture.model.table import Table, multiply
+from juncture.tables.domain import Clique, Domain
 from juncture.tables.layout import Vector
 
-# Matrices between two separators have at most this many cells; beyond, pairs are asked one by one.
-_MAX_CELLS = 1 << 21
+# For products with fewer multiplications, the number of calls matters and nothing else.
+_SMALL_PRODUCT = 1 << 12
+# Larger matrices are left to the linear algebra library, one product at a time.
+_SMALL_MATRIX = 1 << 10
+# The axis of the rows, which no attribute has.
+_ROWS = ""
 
 
-class Reach(NamedTuple):
-    """The tree as seen from one attribute."""
+Departure = list[tuple[Sequence[str], Vector]]
+"""Attributes with a separator, as rows: a matrix for some attributes at a time."""
 
-    before: dict[int, int | None]
-    """For each node, the one before it on the path; None for nodes that have the attribute."""
-    nearest: dict[str, int]
-    """For each other attribute, the first node that has it."""
+
+class Rows(NamedTuple):
+    """Attributes given a separator, or with it: a row for each value, and whose rows are where."""
+
+    values: Vector
+    spans: Mapping[str, slice]
+
+    @classmethod
+    def stack(cls, names: Sequence[str], parts: Sequence[Vector], domain: Domain) -> Rows:
+        """The rows of these attributes, in this order, from matrices of one or several of them."""
+        ends = [*accumulate(domain[name] for name in names)]
+        spans = {n: slice(end - domain[n], end) for n, end in zip(names, ends, strict=True)}
+        return cls(parts[0] if len(parts) == 1 else np.concatenate(parts), spans)
+
+    def select(self, names: Sequence[str], domain: Domain) -> Rows:
+        """The rows of some of the attributes."""
+        if len(names) == len(self.spans):
+            return self
+        return Rows.stack(names, [self.values[self.spans[name]] for name in names], domain)
+
+
+class Sums:
+    """Tables that are wanted of one node, and what is to be done with each."""
+
+    def __init__(self) -> None:
+        self._uses: dict[frozenset[str], list[Callable[[Table], None]]] = {}
+
+    def want(self, names: Iterable[str], use: Callable[[Table], None]) -> None:
+        """Ask for the node's table summed onto some of its attributes."""
+        self._uses.setdefault(frozenset(names), []).append(use)
+
+    def run(self, table: Table) -> int:
+        """Sum out all that is wanted, and use it; gives the number of cells read.
+
+        Tables without a certain attribute are all summed from one without it: for n attributes of
+        two values, all n one-attribute tables take four passes over the node's table, not n.
+        """
+        n_read = 0
+        waiting = [(table, [*self._uses])]
+        while waiting:
+            table, wanted = waiting.pop()
+            union = wanted[0].union(*wanted[1:])
+            if len(union) < len(table.axes):
+                n_read += table.values.size
+                table = table.sum_onto(union)
+            if len(wanted) == 1:
+                for use in self._uses[wanted[0]]:
+                    use(table)
+                continue
+            sizes = table.sizes
+            counts = {name: sum(name in names for names in wanted) for name in sizes}
+            dropped = min(
+                (name for name in sizes if counts[name] < len(wanted)),
+                key=lambda name: (counts[name], -sizes[name]),
+            )
+            waiting.append((table, [names for names in wanted if dropped in names]))
+            waiting.append((table, [names for names in wanted if dropped not in names]))
+        return n_read
 
 
 class PairQuery:
     """Two-attribute tables of a calibrated tree."""
 
     def __init__(self, tree: Calibration) -> None:
-        self._tree = tree
-        self._domain = tree.plan.domain
-        self._singles: dict[str, Vector] = {}
-        self._reaches: dict[str, Reach] = {}
-        self._joints: dict[tuple[str, int, int], Vector] = {}
-        self._transitions: dict[tuple[int, int, int], Vector] = {}
-        self._ends: dict[tuple[int, int, str], Vector] = {}
+        self._tree, self._domain = tree, tree.plan.domain
+        self._answers: dict[Clique, Table] = {}
+        self._rows: dict[Edge, Rows] = {}
+        self.operations = 0
+        """The cells that were read or multiplied so far."""
 
-    def answer(self, first: str, second: str) -> Vector | None:
-        """The probabilities of a pair, or None where `TreeQuery` is better."""
-        reach = self._reach(first) if first in self._tree.home else None
-        if reach is None or second not in reach.nearest:  # nothing joins them
-            return np.multiply.outer(self._single(first), self._single(second))
-        node = reach.nearest[second]
-        before = reach.before[node]
-        if before is None:
-            return self._node_matrix(node, (first,), (second,))
-        joint = self._joint(first, before, node)
-        return None if joint is None else joint @ self._end(before, node, second)
+    def answer(self, routes: Routes) -> dict[Clique, Table]:
+        """The probabilities of all pairs of the routes; the keys are in canonical order."""
+        self._answers, self._rows = {}, {}
+        for stop in routes.stops:
+            self._visit(stop)
+            for edge in stop.finished:
+                del self._rows[edge]
+        for source, target in routes.apart:
+            self._keep((source, target), multiply(self._sum_alone(source), self._sum_alone(target)))
+        return self._answers
 
-    def _single(self, attribute: str) -> Vector:
-        """One attribute's probabilities: uniform where no clique mentions it."""
-        if attribute not in self._singles:
-            home, size = self._tree.home.get(attribute), self._domain[attribute]
-            alone = None if home is None else self._node_matrix(home, (attribute,), ())
-            self._singles[attribute] = np.full(size, 1.0 / size) if alone is None else alone[:, 0]
-        return self._singles[attribute]
+    def _visit(self, stop: Stop) -> None:
+        """Answer pairs at a node, and send travellers on."""
+        tree, node, sums = self._tree, stop.node, Sums()
+        for edge, target, names in stop.meetings:
+            use = partial(self._meet, edge, target, names)
+            sums.want((*tree.separator_between(*edge), target), use)
+        for pair in stop.inside:
+            sums.want(pair, partial(self._keep, pair))
+        departed: dict[Edge, Departure] = {}
+        for edge, groups in stop.departures.items():
+            separator, departed[edge] = tree.separator_between(*edge), []
+            for name in groups.get(node, ()):
+                sums.want((name, *separator), partial(self._start, departed[edge], name, separator))
+            for before, names in groups.items():
+                if before != node:
+                    known = tree.separator_between(before, node)
+                    use = partial(self._carry, departed[edge], names, (before, node), separator)
+                    sums.want((*known, *separator), use)
+        self.operations += sums.run(Table(tree.marginal(node), tree.nodes[node].clique))
+        for edge, parts in departed.items():
+            names = [name for group, _ in parts for name in group]
+            joint = Rows.stack(names, [values for _, values in parts], self._domain)
+            parts.clear()
+            mass = tree.mass_between(*edge)
+            given = np.divide(joint.values, mass, out=np.zeros(joint.values.shape), where=mass > 0)
+            self._rows[edge] = Rows(given, joint.spans)
 
-    def _reach(self, attribute: str) -> Reach:
-        if attribute not in self._reaches:
-            nodes, neighbours = self._tree.nodes, self._tree.neighbours
-            start = self._tree.home[attribute]
-            before: dict[int, int | None] = {start: None}
-            nearest: dict[str, int] = {}
-            for node in (waiting := [start]):
-                for name in nodes[node].clique:
-                    nearest.setdefault(name, node)
-                for other in neighbours[node]:
-                    if other not in before:
-                        inside = attribute in nodes[other].clique
-                        before[other] = None if inside else node
-                        waiting.append(other)
-            self._reaches[attribute] = Reach(before, nearest)
-        return self._reaches[attribute]
+    def _sum_alone(self, name: str) -> Table:
+        home = self._tree.home[name]
+        table = Table(self._tree.marginal(home), self._tree.nodes[home].clique)
+        self.operations += table.values.size
+        return table.sum_onto((name,))
 
-    def _joint(self, attribute: str, node: int, after: int) -> Vector | None:
-        """The joint table of the attribute and the separator from a node to the one after it."""
-        target, before = (node, after), self._reach(attribute).before
-        missing = list[tuple[int, int]]()
-        while (attribute, node, after) not in self._joints:
-            missing.append((node, after))
-            last = before[node]
-            if last is None:
-                break
-            node, after = last, node
-        for current, following in reversed(missing):
-            last, shared = before[current], self._shared(current, following)
-            if last is None:
-                joint = self._node_matrix(current, (attribute,), shared)
-            else:
-                transition = self._transition(last, current, following)
-                if transition is None:
-                    return None
-                joint = self._joints[attribute, last, current] @ transition
-            self._joints[attribute, current, following] = joint
-        return self._joints[attribute, *target]
+    def _start(
+        self,
+        departed: Departure,
+        name: str,
+        separator: Clique,
+        table: Table,
+    ) -> None:
+        departed.append(((name,), table.as_blocks((name,), separator)))
 
-    def _transition(self, before: int, node: int, after: int) -> Vector | None:
-        """The separator after a node given the one before it, as a matrix."""
-        key = (before, node, after)
-        if key not in self._transitions:
-            known, target = self._shared(before, node), self._shared(node, after)
-            size = self._domain.size_of(known) * self._domain.size_of(target)
-            if size > _MAX_CELLS:
-                return None
-            self._transitions[key] = self._conditional(node, known, target)
-        return self._transitions[key]
+    def _carry(
+        self,
+        departed: Departure,
+        names: Sequence[str],
+        edge: Edge,
+        target: Clique,
+        table: Table,
+    ) -> None:
+        """Carry attributes from one separator to the next, by the joint table of both."""
+        rows = self._rows[edge].select(names, self._domain)
+        separator = self._tree.separator_between(*edge)
+        self.operations += len(rows.values) * table.values.size
+        shape = [self._domain[name] for name in separator]
+        given = Table(rows.values.reshape([-1, *shape]), (_ROWS, *separator))
+        departed.append(([*rows.spans], _cross(given, table, target)))
 
-    def _end(self, before: int, node: int, attribute: str) -> Vector:
-        """An attribute of a node given the separator before it."""
-        key = (before, node, attribute)
-        if key not in self._ends:
-            self._ends[key] = self._conditional(node, self._shared(before, node), (attribute,))
-        return self._ends[key]
+    def _meet(self, edge: Edge, target: str, names: Sequence[str], table: Table) -> None:
+        """Answer the pairs of one attribute with all that it is asked with beyond an edge."""
+        rows = self._rows[edge].select(names, self._domain)
+        separator = self._tree.separator_between(*edge)
+        joint = rows.values @ table.as_blocks(separator, (target,))
+        self.operations += len(rows.values) * table.values.size
+        for name in names:
+            self._keep((name, target), Table(joint[rows.spans[name]], (name, target)))
 
-    def _shared(self, left: int, right: int) -> Clique:
-        other = self._tree.nodes[right].clique
-        return tuple(name for name in self._tree.nodes[left].clique if name in other)
+    def _keep(self, names: Clique, table: Table) -> None:
+        position = self._domain.positions
+        key = names if position[names[0]] < position[names[1]] else names[::-1]
+        self._answers[key] = table
 
-    def _conditional(self, node: int, known: Clique, target: Clique) -> Vector:
-        """The target attributes given the known ones; some may be both."""
-        fresh = tuple(name for name in target if name not in known)
-        table = self._node_matrix(node, known, fresh)
-        mass = table.sum(axis=1, keepdims=True)
-        mass[mass == 0] = 1.0
-        table = np.asarray(table / mass)
-        if len(fresh) == len(target):
-            return table
-        shape = [self._domain[name] for name in (*known, *fresh)]
-        codes = dict(zip((*known, *fresh), np.indices(shape), strict=True))
-        rows = np.arange(len(table))[:, None]
-        columns = np.zeros(shape, dtype=np.int64)
-        for name in target:
-            columns = columns * self._domain[name] + codes[name]
-        matrix = np.zeros((len(table), self._domain.size_of(target)))
-        matrix[rows, columns.reshape(table.shape)] = table
-        return matrix
 
-    def _node_matrix(self, node: int, rows: Clique, columns: Clique) -> Vector:
-        """A node's probabilities as a matrix of some of its attributes by others."""
-        kept, clique = (*rows, *columns), self._tree.nodes[node].clique
-        table = self._tree.marginal(node)
-        if len(kept) < len(clique):
-            table = table.sum(axis=tuple(a for a, name in enumerate(clique) if name not in kept))
-            clique = tuple(name for name in clique if name in kept)
-        moved = table.transpose([clique.index(name) for name in kept])
-        return np.asarray(moved.reshape(self._domain.size_of(rows), -1))
+def _cross(given: Table, table: Table, target: Clique) -> Vector:
+    """Rows given a separator times its joint table with the target, as rows over the target.
+
+    What only the separator has is summed out (inner), what only the target has is new (outer), and
+    what both have stays as it is (shared).
+    """
+    separator, n_rows = given.axes[1:], len(given.values)
+    names = (_ROWS, *table.axes)
+    if n_rows * table.values.size < _SMALL_PRODUCT and len(names) <= len(ascii_letters):
+        letters = dict(zip(names, ascii_letters, strict=False))
+        left, right, result = (
+            "".join([letters[name] for name in axes])
+            for axes in (given.axes, table.axes, (_ROWS, *target))
+        )
+        joint = np.einsum(f"{left},{right}->{result}", given.values, table.values)
+        return np.asarray(joint).reshape(n_rows, -1)
+    inner = tuple(name for name in separator if name not in target)
+    outer = tuple(name for name in target if name not in separator)
+    shared = tuple(name for name in separator if name in target)
+    product = _multiply_matrices(
+        given.as_blocks((_ROWS,), inner, shared), table.as_blocks(inner, outer, shared)
+    )
+    sizes = table.sizes
+    product = product.reshape([n_rows, *(sizes[name] for name in (*outer, *shared))])
+    return Table(product, (_ROWS, *outer, *shared)).as_blocks((_ROWS,), target)
+
+
+def _multiply_matrices(left: Vector, right: Vector) -> Vector:
+    """Products of matrices, one for each index of the last axis of both."""
+    if len(left) * right[..., 0].size < _SMALL_MATRIX:
+        return np.asarray(np.einsum("ris,ios->ros", left, right))
+    product = np.matmul(np.moveaxis(left, -1, 0), np.moveaxis(right, -1, 0))
+    return np.moveaxis(product, 0, -1)

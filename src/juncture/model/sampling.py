@@ -32,7 +32,8 @@ from juncture.engine.compiled.loader import pointer, routine
 from juncture.engine.plan_text import format_bytes
 from juncture.errors import ImpossibleModel, InvalidInput, ModelTooLarge
 from juncture.model.apportionment import KeptSums, apportion_records, choose_sums
-from juncture.model.calibration import Calibration, Visit
+from juncture.model.calibration import Calibration
+from juncture.model.clique_tree import Visit
 from juncture.model.stages import DrawStage, make_stage
 from juncture.tables.layout import Vector
 from juncture.tables.records import Codes

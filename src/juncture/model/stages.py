@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture.model.calibration import Visit
+from juncture.model.clique_tree import Visit
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Vector
 from juncture.tables.records import Codes
