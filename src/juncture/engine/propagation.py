@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from juncture._util.threads import cpu_count, run_parallel
 from juncture.engine.compiled.loader import pointer, routine
-from juncture.engine.compiled.opcodes import DONE, IMPOSSIBLE, NEEDS_LOGARITHMS
+from juncture.engine.compiled.opcodes import DONE, IMPOSSIBLE, NEEDS_EXPONENTS
 from juncture.engine.loops import Span
 from juncture.engine.oracle import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, check_call
 from juncture.engine.plan import Plan
-from juncture.engine.program import lower
+from juncture.engine.program import find_program
 from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
-from juncture.tables.layout import Layout, Vector
+from juncture.tables.layout import Vector
 
 # Below this many operations, waking a second thread costs more than it saves.
 _WORTH_THREADS = 2_000_000
@@ -49,15 +49,16 @@ class Propagation:
 
     def __init__(self, plan: Plan, *, threads: int | None = None) -> None:
         self.plan = plan
-        self.layout = Layout(plan.domain, plan.cliques)
-        self._program = lower(plan, _thread_count(plan, threads))
+        self.layout = plan.layout
+        self._program = find_program(plan, _thread_count(plan, threads))
         free = (math.log(plan.domain[name]) for name in plan.free_attributes)
         self._free_log_partition = math.fsum(free)
         n_slots, n_operations = len(self._program.slots), len(self._program.operations)
         self._work = np.zeros(self._program.workspace_cells)
         self._work[0] = 1.0
-        self._logs = np.empty(0)
-        self._logged = np.zeros(n_slots, dtype=np.bool_)
+        self._exponents = self._given_exponents = np.empty(0, dtype=np.int64)
+        self._extended = np.zeros(n_slots, dtype=np.bool_)
+        self._repeated = np.zeros(n_slots, dtype=np.int64)
         self._shifts = np.zeros(n_slots)
         self._scales = np.ones(n_slots)
         self._log_scales = np.zeros(n_operations)
@@ -68,13 +69,19 @@ class Propagation:
         """See `Oracle.marginals`."""
         call = check_call(self.layout, potentials, total, out)
         outcome = self._run(call)
-        if outcome == NEEDS_LOGARITHMS:
-            self._logs = np.empty(self._program.workspace_cells)
+        if outcome == NEEDS_EXPONENTS:
+            self._exponents = np.zeros(self._program.workspace_cells, dtype=np.int64)
+            self._given_exponents = np.zeros(self.layout.size, dtype=np.int64)
             outcome = self._run(call)
         log_partition = float(self._log_scales[self._program.forward].sum())
         if outcome == IMPOSSIBLE or not math.isfinite(log_partition):
             raise _diagnose(call.potentials)
         return Beliefs(call.out, log_partition + self._free_log_partition)
+
+    @property
+    def repeated(self) -> int:
+        """How many multiplications of the last call needed an exponent for each entry."""
+        return int(self._repeated.sum())
 
     def maximum(self, potentials: Vector) -> Peak:
         """The record with the largest sum of potentials (max-product); ties go to low codes."""
@@ -113,16 +120,19 @@ class Propagation:
 
     def _run(self, call: Call) -> int:
         program, compiled = self._program, routine("run")
+        self._repeated[:] = 0
         arrays = (
             *_pointer_and_length(program.operations),
             *_pointer_and_length(program.loops),
             *_pointer_and_length(program.slots),
             *_pointer_and_length(self._work),
-            pointer(self._logged),
+            pointer(self._extended),
             pointer(self._shifts),
             pointer(self._scales),
+            pointer(self._repeated),
             pointer(self._log_scales),
-            *_pointer_and_length(self._logs),
+            *_pointer_and_length(self._exponents),
+            *_pointer_and_length(self._given_exponents),
             pointer(call.potentials),
             *_pointer_and_length(call.out),
         )
