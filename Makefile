@@ -46,14 +46,18 @@ format: setup  ## Rewrite the sources in the project's style.
 	$(BIN)/ruff check --fix .
 
 $(BENCH_VENV)/ready: bench/constraints.txt
-	@echo "Setting up $(BENCH_VENV) with the peer (once) ..."
+	@echo "Setting up $(BENCH_VENV) with the peers (once) ..."
 	@test -x $(BENCH_VENV)/bin/python || $(PYTHON) -m venv $(BENCH_VENV)
 	@$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check \
-		--constraint bench/constraints.txt mbi
+		--constraint bench/constraints.txt mbi pyagrum
+	@# For its example networks alone, which are files: nothing of it is imported.
+	@$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check \
+		--constraint bench/constraints.txt --no-deps pgmpy
 	@touch $@
 
-bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peer, in one run.
+bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peers, in one run.
 	@$(BIN)/python bench/compare.py --peer-python $(BENCH_VENV)/bin/python
+	@$(BIN)/python bench/networks.py --peer-python $(BENCH_VENV)/bin/python
 
 # The folder of the paper's data sets that do not ship with the package: make reproduce DATA=FOLDER.
 DATA ?= $(JUNCTURE_DATA)

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import brute
@@ -24,6 +24,31 @@ POSSIBLE = strategies.models()
 FINITE = strategies.models(strategies.FINITE)
 SMALL = strategies.models((strategies.ORDINARY, strategies.ZEROS), max_attributes=4)
 TOTALS = st.sampled_from([1.0, 48842.0, 1e-3])
+# A product of ordinary numbers, whose own product with the next table needs exponents.
+EXTENDED_LATER = Model(
+    sizes=(("a", 3), ("b", 2), ("e", 4), ("f", 1)),
+    cliques=(("b", "a"), ("b", "e"), ("b", "f")),
+    potentials={
+        ("b", "a"): np.array([[-1399.7, -708.3, -699.1], [0.45, -0.54, -739.4]]),
+        ("b", "e"): np.array([[-709.3, -0.78, -709.3, -575.0], [-700.3, -1398.7, -574.0, -711.7]]),
+        ("b", "f"): np.array([[-350.5], [-646.6]]),
+    },
+)
+# A product of ordinary numbers whose scale is 1e-257.
+SMALL_SCALE = Model(
+    sizes=(("p", 1), ("a", 4), ("q", 1), ("b", 2)),
+    cliques=(("p", "a", "b"), ("a", "q", "b"), ("b",), ("p", "q", "b")),
+    potentials={
+        ("p", "a", "b"): np.array(
+            [[[-295.8, 45.0], [89.0, 152.1], [186.0, 183.5], [-255.9, -465.7]]]
+        ),
+        ("a", "q", "b"): np.array(
+            [[[214.0, 68.9]], [[63.2, 181.5]], [[109.9, -206.4]], [[-248.0, 738.7]]]
+        ),
+        ("b",): np.array([129.5, 199.5]),
+        ("p", "q", "b"): np.array([[[-4.7, -163.7]]]),
+    },
+)
 
 
 def oracle_of(model: Model, threads: int = 1) -> Propagation:
@@ -148,6 +173,37 @@ def test_marginals_are_the_gradient_of_log_z(model: Model) -> None:
         down[place] -= step
         rise = oracle.marginals(up).log_partition - oracle.marginals(down).log_partition
         assert rise / (2 * step) == pytest.approx(expected[place], abs=1e-8)
+
+
+@example(EXTENDED_LATER)
+@example(SMALL_SCALE)
+@examples(150)
+@given(POSSIBLE)
+def test_small_marginals_are_accurate_too(model: Model) -> None:
+    """Every marginal above 1e-50 is right relative to itself, to 1e-9."""
+    layout, vector, _ = answer(model)
+    dense = brute.scores(model.sizes, model.potentials)
+    for clique in model.potentials:
+        expected = brute.marginal(model.sizes, dense, clique, 1.0)
+        found = packing.unpack(layout, vector, clique)
+        shown = expected > 1e-50
+        np.testing.assert_allclose(found[shown], expected[shown], rtol=1e-9)
+
+
+@given(strategies.models((strategies.ORDINARY, strategies.ZEROS)))
+def test_structural_zeros_cost_nothing(model: Model) -> None:
+    """Where no product can underflow, zeros make none be computed again."""
+    oracle = oracle_of(model)
+    oracle.marginals(packing.pack(oracle.layout, model.potentials))
+    assert oracle.repeated == 0
+
+
+@given(POSSIBLE)
+def test_no_multiplication_is_repeated_twice(model: Model) -> None:
+    """However far potentials are spread, a call takes its multiplications twice at most."""
+    oracle = oracle_of(model)
+    oracle.marginals(packing.pack(oracle.layout, model.potentials))
+    assert oracle.repeated <= oracle.plan.operations
 
 
 @given(POSSIBLE)

@@ -58,6 +58,12 @@ class Contraction:
     def join(self, tables: Sequence[int], keep: Scope) -> list[Step]:
         """Steps that contract the tables onto `keep`; the last one's result is the message."""
         steps: list[Step] = []
+        if len(tables) < 3:  # there is no order to choose
+            if len(tables) == 1:
+                self._sum(steps, tables[0], keep)
+            else:
+                self._contract(steps, tables[0], tables[1], keep)
+            return steps
         scopes = {table: frozenset(self.axes[table]) for table in tables}
         path = find_best_path(scopes, keep, self.sizes)
         result, scope = self._follow(steps, annotate(path, scopes), keep)

@@ -54,6 +54,8 @@ def find_best_path(scopes: Mapping[int, Scope], keep: Scope, sizes: Sequence[int
     if len(paths) <= 2:
         return _balance(paths)
     masks = _Masks([*by_scope], keep, sizes)
+    if len(paths) == 3:
+        return _compare_three(paths, masks)
     return _compare_all(paths, masks) if len(paths) <= _EXHAUSTIVE else _pair_up(paths, masks)
 
 
@@ -108,6 +110,21 @@ def _pair_up(paths: Sequence[Path], masks: _Masks) -> Path:
             heapq.heappush(heap, (masks.cells(scope | around), other, number))
         live[number] = (scope, (left[1], right[1]))
     return next(iter(live.values()))[1]
+
+
+def _compare_three(paths: Sequence[Path], masks: _Masks) -> Path:
+    """What `_compare_all` finds for three tables, the most frequent case: which pair goes first."""
+    (a, b, c), cells, keep = masks.scopes, masks.cells, masks.keep
+    a, b, c = a & (keep | b | c), b & (keep | a | c), c & (keep | a | b)
+
+    def cost(first: int, second: int, last: int) -> int:
+        union = first | second
+        result = union & (keep | last)
+        return cells(union) + cells(result) + cells(result | last)
+
+    costs = (cost(a, c, b), cost(a, b, c), cost(b, c, a))
+    one, two, three = paths
+    return (((one, three), two), ((one, two), three), (one, (two, three)))[costs.index(min(costs))]
 
 
 def _compare_all(paths: Sequence[Path], masks: _Masks) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from juncture._util.memory import free_memory_bytes
 from juncture._util.notebook import plan_html
@@ -17,6 +18,10 @@ from juncture.engine.order_search import Bucket
 from juncture.engine.plan_text import abbreviate, describe, format_bytes, format_count
 from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.tables.domain import Clique, Domain
+from juncture.tables.layout import Layout
+
+if TYPE_CHECKING:
+    from juncture.engine.program import Program
 
 # A plan may use this share of the memory that is free when it is made: a solver keeps a few
 # vectors of its own beside what an oracle call needs.
@@ -73,6 +78,8 @@ class Plan:
     """The axes of each measured table and of each step's result; finished, not to be changed."""
     cost: OracleCost
     buckets: tuple[Bucket, ...] = field(repr=False)
+    lowered: dict[int, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The programs for so many threads that oracles have asked for: see `program.find_program`."""
 
     @classmethod
     def build(
@@ -106,6 +113,11 @@ class Plan:
         return fresh._check_memory(memory_limit)
 
     @cached_property
+    def layout(self) -> Layout:
+        """Where the table of each measured clique lies in a vector."""
+        return Layout(self.domain, self.cliques)
+
+    @cached_property
     def cells(self) -> int:
         """The cells of all maximal cliques together, exactly."""
         return sum(self.domain.size_of(node.clique) for node in self.nodes)
@@ -114,8 +126,8 @@ class Plan:
     def size_bytes(self) -> int:
         """The memory that one oracle call needs at most: potentials, marginals and workspace.
 
-        The workspace counts twice, because with widely spread potentials the oracle needs the
-        logarithms of its tables too.
+        Marginals and workspace count twice, because with widely spread potentials the oracle needs
+        the exponents of their entries too.
         """
         return self.cost.size_bytes
 
@@ -293,5 +305,5 @@ def _estimate_cost(contraction: Contraction, steps: list[Step]) -> OracleCost:
     workspace = contraction.workspace_cells(steps)
     products = sum(map(contraction.union_cells, steps))
     return OracleCost(
-        size_bytes=8 * 2 * (potentials + workspace), operations=2 * potentials + 3 * products
+        size_bytes=8 * (3 * potentials + 2 * workspace), operations=2 * potentials + 3 * products
     )

@@ -174,6 +174,13 @@ class _Lowering:
         return Operation(FINISH, table, adjoint, self.slots.one, _NONE, _NONE, *span)
 
 
+def find_program(plan: Plan, threads: int) -> Program:
+    """The program of a plan, which is lowered once for so many threads."""
+    if threads not in plan.lowered:
+        plan.lowered[threads] = lower(plan, threads)
+    return plan.lowered[threads]
+
+
 def lower(plan: Plan, threads: int) -> Program:
     """The program of a plan, its tree divided between the threads.
 

@@ -16,18 +16,20 @@ from numpy.typing import NDArray
 
 from juncture._util.threads import cpu_count, run_parallel
 from juncture.engine.compiled.loader import pointer, routine
-from juncture.engine.compiled.opcodes import DONE, IMPOSSIBLE, NEEDS_LOGARITHMS
+from juncture.engine.compiled.opcodes import DONE, IMPOSSIBLE, NEEDS_EXPONENTS
 from juncture.engine.contraction import Axes
 from juncture.engine.loops import Span
 from juncture.engine.node_tables import lift, normalise_product
 from juncture.engine.oracle import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, check_call
 from juncture.engine.plan import Node, Plan
-from juncture.engine.program import lower
+from juncture.engine.program import find_program
 from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
-from juncture.tables.layout import Layout, Vector
+from juncture.tables.layout import Vector
 
 # Below this many operations, waking a second thread costs more than it saves.
 _WORTH_THREADS = 2_000_000
+# Lower exponents are those of zeros; see `compiled.extended`.
+_ZERO_EXPONENT = -(2**48)
 
 
 class Propagation:
@@ -51,15 +53,16 @@ class Propagation:
 
     def __init__(self, plan: Plan, *, threads: int | None = None) -> None:
         self.plan = plan
-        self.layout = Layout(plan.domain, plan.cliques)
-        self._program = lower(plan, _thread_count(plan, threads))
+        self.layout = plan.layout
+        self._program = find_program(plan, _thread_count(plan, threads))
         free = (math.log(plan.domain[name]) for name in plan.free_attributes)
         self._free_log_partition = math.fsum(free)
         n_slots, n_operations = len(self._program.slots), len(self._program.operations)
         self._work = np.zeros(self._program.workspace_cells)
         self._work[0] = 1.0
-        self._logs = np.empty(0)
-        self._logged = np.zeros(n_slots, dtype=np.bool_)
+        self._exponents = self._given_exponents = np.empty(0, dtype=np.int64)
+        self._extended = np.zeros(n_slots, dtype=np.bool_)
+        self._repeated = np.zeros(n_slots, dtype=np.int64)
         self._shifts = np.zeros(n_slots)
         self._scales = np.ones(n_slots)
         self._log_scales = np.zeros(n_operations)
@@ -84,8 +87,9 @@ class Propagation:
         """See `Oracle.marginals`."""
         call = check_call(self.layout, potentials, total, out)
         outcome = self._run(call)
-        if outcome == NEEDS_LOGARITHMS:
-            self._logs = np.empty(self._program.workspace_cells)
+        if outcome == NEEDS_EXPONENTS:
+            self._exponents = np.zeros(self._program.workspace_cells, dtype=np.int64)
+            self._given_exponents = np.zeros(self.layout.size, dtype=np.int64)
             outcome = self._run(call)
         log_partition = float(self._log_scales[self._program.forward].sum())
         if outcome == IMPOSSIBLE or not math.isfinite(log_partition):
@@ -112,10 +116,17 @@ class Propagation:
     def _find_logarithms(self, slot: int) -> Vector:
         """The logarithms of a message, up to a constant."""
         _, start, cells = self._program.slots[slot]
-        if self._logged[slot]:
-            return self._logs[start : start + cells]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._work[start : start + cells]))
+            logarithms: Vector = np.log(self._work[start : start + cells])
+        if not self._extended[slot]:
+            return logarithms
+        exponents = self._exponents[start : start + cells]
+        return np.where(exponents < _ZERO_EXPONENT, -np.inf, logarithms + math.log(2) * exponents)
+
+    @property
+    def repeated(self) -> int:
+        """How many multiplications of the last call needed an exponent for each entry."""
+        return int(self._repeated.sum())
 
     def maximum(self, potentials: Vector) -> Peak:
         """The record with the largest sum of potentials (max-product); ties go to low codes."""
@@ -154,16 +165,19 @@ class Propagation:
 
     def _run(self, call: Call) -> int:
         program, compiled = self._program, routine("run")
+        self._repeated[:] = 0
         arrays = (
             *_pointer_and_length(program.operations),
             *_pointer_and_length(program.loops),
             *_pointer_and_length(program.slots),
             *_pointer_and_length(self._work),
-            pointer(self._logged),
+            pointer(self._extended),
             pointer(self._shifts),
             pointer(self._scales),
+            pointer(self._repeated),
             pointer(self._log_scales),
-            *_pointer_and_length(self._logs),
+            *_pointer_and_length(self._exponents),
+            *_pointer_and_length(self._given_exponents),
             pointer(call.potentials),
             *_pointer_and_length(call.out),
         )

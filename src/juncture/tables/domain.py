@@ -92,15 +92,21 @@ class Domain(Mapping[str, int]):
 
     def size_of(self, clique: Iterable[str]) -> int:
         """The number of cells of a table over the clique, exactly."""
-        return math.prod(self[name] for name in _check_distinct(names_of(clique)))
+        names = _check_distinct(names_of(clique))
+        try:
+            return math.prod(map(self._sizes.__getitem__, names))
+        except KeyError as error:
+            raise self._unknown(error.args[0]) from None
 
     def canonical(self, clique: Iterable[str]) -> Clique:
         """The clique's attributes in the domain's order; refuses unknown and repeated names."""
         names = names_of(clique)
-        for name in names:
-            if name not in self._sizes:
-                raise self._unknown(name)
-        return tuple(sorted(_check_distinct(names), key=self.positions.__getitem__))
+        try:
+            ordered = sorted(names, key=self.positions.__getitem__)
+        except KeyError as error:
+            raise self._unknown(error.args[0]) from None
+        _check_distinct(names)
+        return tuple(ordered)
 
     def project(self, attributes: Iterable[str]) -> Domain:
         """The domain of these attributes alone, in the order given."""

@@ -62,17 +62,21 @@ class Layout:
     def view(self, vector: Vector, clique: Iterable[str]) -> Vector:
         """The clique's table inside the vector, with the clique's canonical shape; writable."""
         canonical = self.domain.canonical(clique)
-        if canonical not in self.positions:
-            raise InvalidInput(
-                f"`clique` must be one of the {len(self.cliques)} cliques of the layout; "
-                f"got {canonical}. Add it when the layout or the plan is made."
-            )
         if self.as_vector(vector, writable=False) is not vector:
             raise InvalidInput(
                 "`vector` must be a contiguous float64 array, for a view to write through to it; "
                 "got another kind. Pass it through layout.as_vector() first."
             )
-        position = self.positions[canonical]
+        return self._view(vector, canonical)
+
+    def _view(self, vector: Vector, canonical: Clique) -> Vector:
+        """See `view`, for a clique in canonical order and a vector that has been checked."""
+        position = self.positions.get(canonical)
+        if position is None:
+            raise InvalidInput(
+                f"`clique` must be one of the {len(self.cliques)} cliques of the layout; "
+                f"got {canonical}. Add it when the layout or the plan is made."
+            )
         table = vector[self.offsets[position] : self.offsets[position + 1]]
         return table.reshape([self.domain[name] for name in canonical])
 
@@ -86,15 +90,17 @@ class Layout:
         """The vector that holds these factors; those on one clique add up, missing ones are 0."""
         vector = self.zeros()
         for factor in factors:
-            names = factor.domain.attributes
+            names = tuple(factor.domain)
             canonical = self.domain.canonical(names)
-            if any(self.domain[name] != size for name, size in factor.domain.items()):
+            if factor.values.shape != tuple([self.domain[name] for name in names]):
                 raise InvalidInput(
                     f"`factors` must have the sizes of the layout's domain; got {factor.domain!r}. "
                     "Build them over domain.project(clique)."
                 )
-            table = self.view(vector, canonical)
-            table += factor.values.transpose([names.index(name) for name in canonical])
+            table, values = self._view(vector, canonical), factor.values
+            if names != canonical:
+                values = values.transpose([names.index(name) for name in canonical])
+            table += values
         return vector
 
     def as_vector(self, vector: ArrayLike, *, writable: bool = True) -> Vector:

@@ -33,10 +33,11 @@ FLUSHED = -708.0
 MAX_PREFETCHED = 4096
 
 LOG2E = 1.4426950408889634
-_LN2_HIGH = 6.93147180369123816490e-01
-_LN2_LOW = 1.90821492927058770002e-10
-_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer
-_EXPONENT_OF_ONE = 0x3FF0000000000000
+LN2 = 0.6931471805599453
+LN2_HIGH = 6.93147180369123816490e-01
+LN2_LOW = 1.90821492927058770002e-10
+ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer
+EXPONENT_OF_ONE = 0x3FF0000000000000
 _ALL_BUT_SIGN = 0x7FFFFFFFFFFFFFFF
 _LOWEST = -(2**63)
 
@@ -77,7 +78,7 @@ def trailing_zeros(_typingctx: Any, _value: Any) -> Any:
 
 
 @intrinsic
-def _from_bits(_typingctx: Any, _value: Any) -> Any:
+def from_bits(_typingctx: Any, _value: Any) -> Any:
     """The float of a bit pattern."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -129,9 +130,9 @@ def fast_exp(x):
     x = k ln 2 + r with |r| <= ln(2)/2; a polynomial of degree 11, interpolated at Chebyshev
     nodes (relative error 4e-18), gives e**r, and 2**k is written into the exponent bits.
     """
-    t = x * LOG2E + _ROUND
-    k = t - _ROUND
-    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    t = x * LOG2E + ROUND
+    k = t - ROUND
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
     r2 = r * r
     r4 = r2 * r2
     low = (1.0 + r * 1.0) + r2 * (0.5000000000000019 + r * 0.1666666666666668)
@@ -141,7 +142,7 @@ def fast_exp(x):
     high = (2.4801485278370062e-05 + r * 2.7557240761739257e-06) + r2 * (
         2.7632715071632255e-07 + r * 2.5110095611886237e-08
     )
-    return (low + r4 * (middle + r4 * high)) * _from_bits((bits_of(t) << 52) + _EXPONENT_OF_ONE)
+    return (low + r4 * (middle + r4 * high)) * from_bits((bits_of(t) << 52) + EXPONENT_OF_ONE)
 
 
 @inner(fastmath={"contract"})
@@ -159,13 +160,45 @@ def exponentiate(potentials, out, start, stop, shift):
 
 
 @inner()
+def order_key(x):
+    """An integer for each float, in the same order; comparing them compiles to vector code."""
+    key = bits_of(x)
+    return key ^ ((key >> 63) & _ALL_BUT_SIGN)
+
+
+@inner()
+def from_key(key):
+    """The float of an `order_key`."""
+    return from_bits(key ^ ((key >> 63) & _ALL_BUT_SIGN))
+
+
+@inner()
 def maximum(values, start, stop):
-    """The largest entry; floats are compared as integers, which compiles to vector code."""
+    """The largest entry."""
     best = _LOWEST
     for i in range(U(start), U(stop)):
-        key = bits_of(values[i])
-        best = max(best, key ^ ((key >> 63) & _ALL_BUT_SIGN))
-    return _from_bits(best ^ ((best >> 63) & _ALL_BUT_SIGN))
+        best = max(best, order_key(values[i]))
+    return from_key(best)
+
+
+@inner()
+def smallest_finite(values, start, stop):
+    """The smallest entry other than minus infinity, or plus infinity if there is none."""
+    best = _ALL_BUT_SIGN
+    for i in range(U(start), U(stop)):
+        x = values[i]
+        best = min(best, order_key(np.inf if x == -np.inf else x))
+    return from_key(best)
+
+
+@inner()
+def smallest_positive(values, start, stop):
+    """The smallest entry other than zero, or plus infinity if there is none."""
+    best = _ALL_BUT_SIGN
+    for i in range(U(start), U(stop)):
+        x = values[i]
+        best = min(best, bits_of(np.inf if x == 0.0 else x))
+    return from_bits(best)
 
 
 @inner()
@@ -176,7 +209,7 @@ def extremes(values, start, size):
         key = bits_of(values[i])
         low = min(low, key)
         high = max(high, key)
-    return _from_bits(low), _from_bits(high)
+    return from_bits(low), from_bits(high)
 
 
 @inner()

@@ -64,16 +64,19 @@ def entry(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-@entry("qqqdQqQqQqDqBDDDDqDDq")
+@entry("qqqdQqQqQqDqBDDQDQqQqDDq")
 def run(
     begin, end, total, operations, n_operations, loops, n_loops, slots, n_slots,
-    work, n_work, logged, shifts, scales, log_scales, logs, n_logs, potentials, out, n_cells,
+    work, n_work, extended, shifts, scales, repeated, log_scales, exponents, n_exponents,
+    given_exponents, n_given, potentials, out, n_cells,
 ):  # fmt: skip
     return _run(
         begin, end, carray(operations, (n_operations, N_COLUMNS)), carray(loops, (n_loops, 4)),
         carray(slots, (n_slots, 3)), total, carray(potentials, n_cells), carray(out, n_cells),
-        carray(work, n_work), carray(logs, n_logs), carray(logged, n_slots),
+        carray(work, n_work), carray(exponents, n_exponents), carray(given_exponents, n_given),
+        carray(extended, n_slots),
         carray(shifts, n_slots), carray(scales, n_slots), carray(log_scales, n_operations),
+        carray(repeated, n_slots),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ EXPONENTIATE, CONTRACT, ABSORB, FINISH = range(4)
 # Columns of the table of loops: extent, then the strides of left operand, right one and result.
 # Columns of the table of slots: whether among the potentials, offset, cells.
 # Outcomes.
-DONE, NEEDS_LOGARITHMS, IMPOSSIBLE = range(3)
+DONE, NEEDS_EXPONENTS, IMPOSSIBLE = range(3)
 
 # One operation nests at most this many loops.
 MAX_LOOPS = 64

@@ -6,7 +6,7 @@ import numpy as np
 from numba import carray
 
 from juncture.engine.compiled.elementwise import advance, clear, inner, stack_cells
-from juncture.engine.compiled.logarithms import copy_nest, split_nest
+from juncture.engine.compiled.extended import copy_nest
 from juncture.engine.compiled.opcodes import (
     CONTRACT,
     FIRST_LOOP,
@@ -17,6 +17,26 @@ from juncture.engine.compiled.opcodes import (
     RESULT,
     RIGHT,
 )
+
+
+@inner()
+def _split_nest(nest, outer, summed):
+    """Split loops into those of the result and the summed ones; returns the number of each.
+
+    There is at least one summed loop, perhaps of extent 1.
+    """
+    n_outer = n_summed = 0
+    summed[0, 0], summed[0, 1], summed[0, 2], summed[0, 3] = 1, 0, 0, 0
+    for row in range(len(nest)):
+        kept = nest[row, 3] != 0
+        for column in range(4):
+            if kept:
+                outer[n_outer, column] = nest[row, column]
+            else:
+                summed[n_summed, column] = nest[row, column]
+        n_outer += kept
+        n_summed += not kept
+    return n_outer, max(1, n_summed)
 
 
 @inner()
@@ -56,7 +76,7 @@ def _split_loops(operation, loops, outer, free):
     n_loops = operation[N_LOOPS]
     nest = carray(stack_cells(), (n_loops, 4))
     copy_nest(loops, operation[FIRST_LOOP], n_loops, 0, nest)
-    return split_nest(nest, outer, free)
+    return _split_nest(nest, outer, free)
 
 
 @inner()

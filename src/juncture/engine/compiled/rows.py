@@ -7,7 +7,7 @@ stride is 0 or 1, the loop over n0 compiles to vector code.
 
 from __future__ import annotations
 
-from juncture.engine.compiled.elementwise import FAST, U, flushed_exp, inner
+from juncture.engine.compiled.elementwise import FAST, U, inner
 
 
 @inner(fastmath=FAST)
@@ -138,49 +138,3 @@ def absorb_rows(x, x_at, q, q_at, c, c_at, d, d_at, n1, x1, q1, c1, n0, q0, c0, 
                 x[a + j] = y * factor
             if keep:
                 d[f] += total * top
-
-
-@inner()
-def raise_peaks(p, p_at, q, q_at, r, r_at, n1, p1, q1, r1, n0, p0, q0, r0):
-    """Run the two innermost loops of r = max(r, p + q)."""
-    for i in range(n1):
-        a, b, c = U(p_at + i * p1), U(q_at + i * q1), U(r_at + i * r1)
-        if r0 == 0:
-            best = r[c]
-            for j in range(U(n0)):
-                best = max(best, p[a + j * U(p0)] + q[b + j * U(q0)])
-            r[c] = best
-        else:
-            for j in range(U(n0)):
-                k = c + j * U(r0)
-                r[k] = max(r[k], p[a + j * U(p0)] + q[b + j * U(q0)])
-
-
-@inner(fastmath=FAST)
-def add_exponentials(p, p_at, q, q_at, r, r_at, peaks, n1, p1, q1, r1, n0, p0, q0, r0):
-    """Run the two innermost loops of r += exp(p + q - peaks); peaks has the addresses of r."""
-    if p0 == 0 and q0 == 1:
-        p, p_at, p1, p0, q, q_at, q1, q0 = q, q_at, q1, q0, p, p_at, p1, p0
-    for i in range(n1):
-        a, b, c = U(p_at + i * p1), U(q_at + i * q1), U(r_at + i * r1)
-        if p0 == 1 and q0 == 0 and r0 == 1:
-            y = q[b]
-            for j in range(U(n0)):
-                r[c + j] += flushed_exp(p[a + j] + y - peaks[c + j])
-        elif p0 == 1 and q0 == 1 and r0 == 1:
-            for j in range(U(n0)):
-                r[c + j] += flushed_exp(p[a + j] + q[b + j] - peaks[c + j])
-        elif p0 == 1 and q0 == 1 and r0 == 0:
-            peak, total = peaks[c], 0.0
-            for j in range(U(n0)):
-                total += flushed_exp(p[a + j] + q[b + j] - peak)
-            r[c] += total
-        elif p0 == 1 and q0 == 0 and r0 == 0:
-            y, total = q[b] - peaks[c], 0.0
-            for j in range(U(n0)):
-                total += flushed_exp(p[a + j] + y)
-            r[c] += total
-        else:
-            for j in range(U(n0)):
-                k = c + j * U(r0)
-                r[k] += flushed_exp(p[a + j * U(p0)] + q[b + j * U(q0)] - peaks[k])
