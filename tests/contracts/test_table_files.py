@@ -160,10 +160,10 @@ ZONED = {
 DAYS = Schema({"at": Date(low=dt.date(2024, 1, 1), high=dt.date(2024, 1, 6), period="day")})  # type: ignore[arg-type]
 
 
-def instants(zone: str) -> pa.Table:
+def instants(zone: str, unit: str = "us") -> pa.Table:
     """One instant late in the evening of 2 January in New York."""
     late = dt.datetime(2024, 1, 3, 2, 30, tzinfo=dt.UTC)
-    return pa.table({"at": pa.array([late], pa.timestamp("us", zone))})
+    return pa.table({"at": pa.array([late], pa.timestamp(unit, zone))})
 
 
 def test_zoned_texts_keep_the_day_that_they_show(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_zoned_texts_keep_the_day_that_they_show(tmp_path: Path) -> None:
 def test_zoned_values_have_the_day_of_their_zone(zone: str, day: int, tmp_path: Path) -> None:
     """In memory, in Parquet files, and in frames of Polars."""
     pq.write_table(instants(zone), tmp_path / "table.parquet")
-    tables: list[Any] = [instants(zone), tmp_path / "table.parquet"]
+    tables: list[Any] = [instants(zone), instants(zone, "ns"), tmp_path / "table.parquet"]
     if "/" in zone:
         tables.append(pl.from_arrow(instants(zone)))
     for table in tables:

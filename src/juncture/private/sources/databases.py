@@ -45,7 +45,13 @@ def attach_database(
 def _attach_duckdb(
     connection: duckdb.DuckDBPyConnection, path: Path, table: str | None
 ) -> duckdb.DuckDBPyRelation:
-    connection.execute(f"ATTACH {quote_text(str(path))} AS juncture_file (READ_ONLY)")
+    try:
+        connection.execute(f"ATTACH {quote_text(str(path))} AS juncture_file (READ_ONLY)")
+    except duckdb.Error as error:
+        raise UnreadableFile(
+            f"`table` must be a DuckDB database that can be opened for reading; got {path} "
+            f"({type(error).__name__}). Close connections that write to it."
+        ) from None
     rows = connection.execute(
         "SELECT table_schema, table_name FROM information_schema.tables "
         "WHERE table_catalog = 'juncture_file' ORDER BY ALL"

@@ -113,7 +113,8 @@ class Column(ABC):
     def from_toml(cls, entries: TomlTable) -> Self:
         """The column that a table of TOML describes; by default, entries are the class's fields.
 
-        `kind` is not among the entries, and `outside` is already an `Outside`.
+        `kind` and `missing_values` are not among the entries, and `outside` is already an
+        `Outside`.
         """
         return call_with_entries(cls, entries)
 
