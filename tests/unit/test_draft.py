@@ -100,6 +100,7 @@ def test_what_identifies_people_is_left_out(tmp_path: Path) -> None:
     """With the reason, as a comment; amounts that all differ stay."""
     columns: dict[str, list[Any]] = {
         "id": list(range(1000, 1000 + N)),
+        "Account-No": [7_000_000 + i * i * 13 for i in range(N)],
         "name": [f"person {i}" for i in range(N)],
         "notes": [f"note {i % 250}" for i in range(N)],
         "pay": [i * i * 7 for i in range(N)],
@@ -109,8 +110,10 @@ def test_what_identifies_people_is_left_out(tmp_path: Path) -> None:
     draft = exact_explained_draft(write(tmp_path / "t.csv", columns))
     assert list(draft.schema.columns) == ["pay", "x"]
     assert {name: reason.split()[0] for name, reason in draft.omitted.items()} == {
-        "id": "almost", "name": "almost", "notes": "free", "none": "no",
+        "id": "almost", "Account-No": "almost", "name": "almost", "notes": "free", "none": "no",
     }  # fmt: skip
+    assert any("its own value" in remark for remark in draft.remarks["pay"])
+    assert not any("its own value" in remark for remark in draft.remarks["x"])
     text = draft.to_toml()
     assert '# "id": almost every record has a value of its own' in text
     assert parse_schema(tomllib.loads(text)) == draft.schema

@@ -110,10 +110,12 @@ def check(
       juncture schema check people.toml
       juncture schema check people.toml people.csv
     """
+    from juncture.private.header import count_doubtful_names
     from juncture.tables.schema_toml import read_schema
 
     require_file(file, "FILE")
     schema = read_schema(file)
+    note_doubtful_names(count_doubtful_names(list(schema.columns)), len(schema.columns))
     if data is not None:
         _check_table(find_table(data, table, no_header), schema, as_json=as_json)
         return

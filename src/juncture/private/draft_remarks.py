@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from juncture.private.profile import Profile
 from juncture.tables.columns import Categorical, Column, Number, RawType
 from juncture.tables.columns.rounding import is_even
@@ -9,19 +11,21 @@ from juncture.tables.columns.rounding import is_even
 # From this many values on, one may say that a column has a value for every record.
 _MIN_VALUES = 50
 _NEARLY_ALL = 0.9
+# Names of columns that hold keys.
+_KEY = re.compile(r"(^|[^a-z])(id|key|nr|no|number|ssn|mrn|phone)$|identifier")
 
 
 def is_identifier(profile: Profile) -> bool:
-    """Whether a column seems to number or name the records: whole numbers, each once, in a row.
+    """Whether a column of whole numbers seems to number the records.
 
-    Numbers that are merely all different may be amounts; texts are left out by their number.
+    Almost every record has a number of its own, and the numbers follow each other or the name says
+    so: those that are merely all different may be amounts. Texts are left out by their number.
     """
     summary = profile.summary
-    if summary is None or summary.raw_type is not RawType.INTEGER:
+    if summary is None or not _is_whole(profile):
         return False
-    if not _is_nearly_unique(profile):
-        return False
-    return bool(summary.high - summary.low < 2 * profile.n_values)
+    in_a_row = summary.high - summary.low < 2 * profile.n_values
+    return _is_nearly_unique(profile) and (in_a_row or bool(_KEY.search(profile.name.lower())))
 
 
 def describe_omission(profile: Profile) -> str:
@@ -48,6 +52,8 @@ def explain_column(column: Column, profile: Profile) -> tuple[str, ...]:
         )
     if profile.summary is not None and profile.summary.raw_type in _WITH_BOUNDS:
         remarks.append("Bounds were rounded from the data: write those known without it.")
+    if _is_whole(profile) and _is_nearly_unique(profile):
+        remarks.append("Almost every record has its own value: remove what identifies people.")
     if profile.missing_values:
         remarks.append("The texts of missing_values were taken for missing values.")
     return tuple(remarks)
@@ -58,3 +64,7 @@ _WITH_BOUNDS = (RawType.INTEGER, RawType.NUMBER, RawType.DATE)
 
 def _is_nearly_unique(profile: Profile) -> bool:
     return profile.n_values >= _MIN_VALUES and profile.n_distinct >= _NEARLY_ALL * profile.n_values
+
+
+def _is_whole(profile: Profile) -> bool:
+    return profile.summary is not None and profile.summary.raw_type is RawType.INTEGER

@@ -27,8 +27,8 @@ def refuse_absent(schema: Schema, columns: Sequence[str]) -> None:
     if absent:
         raise InvalidInput(
             f"`table` must have every column of the schema; got none for {', '.join(absent)}. "
-            "Correct the names in one of the two. A CSV file must begin with a line of names; for "
-            "one that does not, use TableFile(path, header=False), and names from column_1 on."
+            "Correct the names in one of the two. A CSV file must begin with a line of names; "
+            "if it does not, say so by --no-header or TableFile(path, header=False)."
         )
 
 
