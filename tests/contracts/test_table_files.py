@@ -140,6 +140,19 @@ def test_a_table_of_a_database_is_chosen_by_name(tmp_path: Path) -> None:
         DuckDB(tmp_path / "text.db", schema)
 
 
+def test_a_column_of_sqlite_may_hold_anything(tmp_path: Path) -> None:
+    """Each value is read as itself: numbers exactly, words as words, bytes as neither."""
+    values = [7, 0.30000000000000004, "7", "NA", None, b"7", 2**53]
+    with sqlite3.connect(tmp_path / "any.db") as file:
+        file.execute("CREATE TABLE t (x)")
+        file.executemany("INSERT INTO t VALUES (?)", [(value,) for value in values])
+    file.close()
+    edges = (0.0, 0.30000000000000004, 1.0, float(2**53 - 1), float(2**53))
+    column = Number(edges=edges, missing=True, outside=Outside.CODE, missing_values=("NA",))
+    source = DuckDB(tmp_path / "any.db", Schema({"x": column}))
+    assert source.exact_counts([("x",)])[0].values.tolist() == [0, 1, 2, 1, 2, 1]
+
+
 def test_a_lazy_frame_computes_only_what_is_needed() -> None:
     """A column that the schema does not name may fail; one that it names must be there."""
     frame = pl.LazyFrame({"age": [1, 2]}).with_columns(

@@ -7,8 +7,8 @@ are; Python's own module reads them, and nothing has to be installed or download
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,17 +88,24 @@ def _copy_sqlite(
 
 def _text_batches(cursor: sqlite3.Cursor, names: list[str]) -> Iterator[pa.Table]:
     while rows := cursor.fetchmany(_BATCH):
-        columns = [
-            pa.array(list(map(_to_text, column)), pa.string()) for column in zip(*rows, strict=True)
-        ]
+        columns = [_to_texts(column) for column in zip(*rows, strict=True)]
         yield pa.Table.from_arrays(columns, names=names)
+
+
+def _to_texts(column: Sequence[Any]) -> pa.Array:
+    """Values as texts: by Arrow where all have one type, else one by one."""
+    with suppress(pa.ArrowException, TypeError, OverflowError):
+        found = pa.array(column)
+        if not pa.types.is_binary(found.type):
+            return found.cast(pa.string())
+    return pa.array(list(map(_to_text, column)), pa.string())
 
 
 def _to_text(value: Any) -> str | None:  # noqa: ANN401
     """A value of SQLite as the text that stands for exactly it."""
     if value is None or isinstance(value, str):
         return value
-    return value.hex() if isinstance(value, bytes) else repr(value)
+    return f"x'{value.hex()}'" if isinstance(value, bytes) else repr(value)  # bytes are no number
 
 
 def _choose_table(names: list[str], wanted: str | None, path: Path) -> str:

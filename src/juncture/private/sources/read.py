@@ -55,7 +55,7 @@ def read_table(
 
         return Spark(table, known)
     if _is_lazy_frame(table):
-        return DuckDB(_collect(table, known), known, memory_limit=memory_limit)
+        table = _collect(table, known)
     in_duckdb = isinstance(table, str | Path | TableFile | duckdb.DuckDBPyRelation)
     if not (in_duckdb or hasattr(table, "__arrow_c_stream__")):
         raise InvalidInput(
