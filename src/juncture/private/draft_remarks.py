@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from juncture.private.profile import Profile
-from juncture.tables.columns import Categorical, Column, Number, RawType
+from juncture.tables.columns import Categorical, Column, Integer, Number, RawType
 from juncture.tables.columns.rounding import is_even
 
 # From this many values on, one may say that a column has a value for every record.
@@ -46,7 +46,7 @@ def explain_column(column: Column, profile: Profile) -> tuple[str, ...]:
         remarks.append(
             "All values that occur. Remove those that few people have; all others share a code."
         )
-    if isinstance(column, Number) and not is_even(column.edges):
+    if _is_uneven(column):
         remarks.append(
             "A heavy tail: most records lie in a small part of the range, where edges are closer."
         )
@@ -64,6 +64,13 @@ _WITH_BOUNDS = (RawType.INTEGER, RawType.NUMBER, RawType.DATE)
 
 def _is_nearly_unique(profile: Profile) -> bool:
     return profile.n_values >= _MIN_VALUES and profile.n_distinct >= _NEARLY_ALL * profile.n_values
+
+
+def _is_uneven(column: Column) -> bool:
+    """Whether a column has bins of several widths."""
+    if isinstance(column, Integer):
+        return bool(column.starts)
+    return isinstance(column, Number) and not is_even(column.edges)
 
 
 def _is_whole(profile: Profile) -> bool:

@@ -15,7 +15,7 @@ from juncture.tables.columns.base import TomlTable, parse_missing_values, parse_
 from juncture.tables.schema import Schema
 
 FORMAT, VERSION = "juncture schema", 2
-_OLDEST_VERSION = 1  # version 2 added `missing_values`
+_OLDEST_VERSION = 1  # version 2 only added entries
 
 _DRAFT_NOTE = """\
 # This draft was made by looking at private data. What it says (the categories, the bounds) may

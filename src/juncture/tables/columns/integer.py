@@ -75,7 +75,8 @@ class Integer(Binned):
             )
         if self.starts and (self.starts[0] != self.low or self.width != 1):
             raise InvalidInput("`starts` must begin with `low`, without a `width`; got others.")
-        refuse_many_values((self.high - self.low) // self.width + 1, "width")
+        n_bins = len(self.starts) or (self.high - self.low) // self.width + 1
+        refuse_many_values(n_bins, "width")
         if any(a >= b for a, b in pairwise(self._bounds)):
             raise InvalidInput(
                 f"`edges` must be whole numbers, each larger than the one before; got "
