@@ -32,7 +32,7 @@ The full docstring of each name, which also proves what a mechanism costs, is sh
 """
 GROUPS = {
     "From a private table to a release": (
-        "release", "read_table", "Release", "load", "write_report",
+        "release", "read_table", "TableFile", "Release", "load", "write_report",
     ),
     "Privacy": ("Budget", "Pure", "ZCDP", "Neighbours", "Guarantee", "Ledger", "Curator"),
     "What is asked for": ("Workload", "queries"),
@@ -91,6 +91,7 @@ MODULES = {
 # What is public in a module but is a type or a helper of its own.
 _ASIDE = frozenset(
     {
+        "AnyTable",
         "ArrowTable",
         "BoundScore",
         "Prices",

@@ -37,6 +37,7 @@ if _typing.TYPE_CHECKING:
     from juncture.privacy.price import ZCDP as ZCDP
     from juncture.privacy.price import Pure as Pure
     from juncture.private.curator import Curator as Curator
+    from juncture.private.sources.files import TableFile as TableFile
     from juncture.private.sources.read import read_table as read_table
     from juncture.publish.release import Release as Release
     from juncture.publish.release import load as load
@@ -82,6 +83,7 @@ else:
             "juncture.privacy.ledger": ["Ledger"],
             "juncture.privacy.price": ["Pure", "ZCDP"],
             "juncture.private.curator": ["Curator"],
+            "juncture.private.sources.files": ["TableFile"],
             "juncture.private.sources.read": ["read_table"],
             "juncture.publish.release": ["Release", "load"],
             "juncture.publish.report.document": ["write_report"],

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import os
-import shutil
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from pathlib import Path
@@ -164,23 +162,6 @@ DUCK: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    """A local session, where there is a Java for it."""
-    sql = pytest.importorskip("pyspark.sql")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("Spark needs Java 17 or later, and this machine has none")
-    session = (
-        sql.SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
-
-
 @pytest.fixture(params=[*DUCK, "memory", pytest.param("spark", marks=pytest.mark.slow)])
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
     """The same table behind every implementation."""
@@ -231,15 +212,15 @@ def strict(column: Column, values: list[Any]) -> DuckDB:
     [
         (Integer(low=0, high=5), [1, 7, 9, 2], "got 2 rows of 'x' that are outside its domain"),
         (Integer(low=0, high=5), [1, None], "got 1 rows of 'x' that are missing"),
-        (Integer(low=0, high=5), ["1", "secret"], "got 1 rows of 'x' that are outside"),
+        (Integer(low=0, high=5), ["1", "secret"], "got 1 rows of 'x' that are not a number"),
         (Number(edges=(0.0, 1.0)), [0.5, math.inf], "got 1 rows of 'x' that are outside"),
         (Number(edges=(0.0, 1.0)), [0.5, math.nan], "got 1 rows of 'x' that are missing"),
         (Categorical(values=("a", "b")), ["a", "secret"], "got 1 rows of 'x' that are outside"),
-        (Boolean(), ["true", "secret"], "got 1 rows of 'x' that are outside"),
+        (Boolean(), ["true", "secret"], "got 1 rows of 'x' that are not true or false"),
         (
             Date(low=dt.date(2020, 1, 1), high=dt.date(2020, 12, 31)),
             ["2020-05-01", "secret"],
-            "got 1 rows of 'x' that are outside",
+            "got 1 rows of 'x' that are not a date",
         ),
     ],
 )
@@ -298,7 +279,6 @@ def test_a_spark_table_stays_in_spark(spark: Any) -> None:
         (7, "a pandas, Polars or Arrow table, .*; got int\\.$"),
         ({"x": [1]}, "got dict. Pass `pyarrow.table"),
         (np.zeros((2, 2)), "got numpy.ndarray"),
-        (pl.LazyFrame({"x": [1]}), "LazyFrame. Pass `table.collect"),
         (pl.Series("x", [1]), "`table` must be one that Arrow can hold; got Series"),
         (pd.DataFrame({"x": [1, "secret"]}), "got DataFrame .*values of one type"),
     ],
@@ -327,7 +307,7 @@ def test_bad_tables_are_refused(tmp_path: Path) -> None:
         DuckDB(tmp_path, schema)
     odd = tmp_path / "table.xlsx"
     odd.write_text("x")
-    with pytest.raises(UnreadableFile, match=".csv or .parquet files of one kind"):
+    with pytest.raises(UnreadableFile, match=r"\.parquet, .* or \.duckdb files of one kind"):
         DuckDB(odd, schema)
     ragged = tmp_path / "ragged.csv"
     ragged.write_text("x,y\n1,2\n3\n4,secret,6,7\n")

@@ -353,8 +353,59 @@ def test_a_draft_says_what_it_leaves_out(
     data.write_text("name,age\n" + "".join(f"person {n},{n % 50}\n" for n in range(500)))
     assert run(["schema", "draft", str(data)]) == 0
     out, beside = capsys.readouterr()
-    assert "name" not in out
-    assert "left out (free text, or no values): name\n" in beside
+    assert "[columns.name]" not in out
+    assert '# "name": almost every record has a value of its own' in out
+    assert "left out:\n  name: almost every record has a value of its own" in beside
+
+
+def test_a_file_without_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record in the first line is noticed; with --no-header it is a record like the others."""
+    data, schema, out = (tmp_path / name for name in ("bare.csv", "bare.toml", "bare.jct"))
+    data.write_text("".join(f"{20 + n % 50},{'north' if n % 3 else 'south'}\n" for n in range(300)))
+    assert run(["schema", "draft", str(data)]) == 0
+    assert "warning: 2 of the 2 column names look like values" in capsys.readouterr().err
+    assert run(["schema", "draft", str(data), "--no-header", "--out", str(schema)]) == 0
+    assert "warning" not in capsys.readouterr().err
+    schema.write_text(schema.read_text().replace("public = false", "public = true"))
+    check = ["schema", "check", str(schema), str(data), "--no-header", "--json"]
+    assert run(check) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["records"], found["refused"]) == (300, [])
+    words = [str(data), "--schema", str(schema), "--epsilon", "1", "--ledger", f"{tmp_path}/l"]
+    assert run(["release", *words, "--out", str(out), "--no-header"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert run(["compare", str(out), str(data), "--no-header"]) == 0
+    odd = tmp_path / "odd.toml"
+    odd.write_text(schema.read_text().replace("column_1", "39"))
+    for command in (["release", *words, "--out", f"{out}2", "--schema"], ["schema", "check"]):
+        run([*command, str(odd)])
+        assert "warning: 1 of the 2 column names" in capsys.readouterr().err
+
+
+def test_a_schema_is_held_against_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that does not fit is counted, said to be private, and decides the exit code."""
+    data, schema = tmp_path / "people.csv", tmp_path / "people.toml"
+    data.write_text("age,city\n17,Bern\nNA,Basel\n45,Bern\n,Bern\n")
+    text = (
+        'format = "juncture schema"\nversion = 2\n[columns.age]\nkind = "integer"\nlow = 18\n'
+        'high = 99\nmissing = true\n[columns.town]\nkind = "categorical"\nvalues = ["Bern"]\n'
+    )
+    schema.write_text(text)
+    assert run(["schema", "check", str(schema), str(data)]) == 1
+    out, beside = capsys.readouterr()
+    assert out.splitlines()[2].split() == ["age", "1", "1", "1", "is", "refused"]
+    assert "The table has no column town.\nNot in the schema, so not read: city." in out
+    assert "NOT PUBLIC: counted in the private table." in beside
+    listed = text.replace("missing = true", 'missing = true\noutside = "nearest"').replace(
+        "version = 2", 'version = 2\nmissing_values = ["NA"]'
+    )
+    schema.write_text(listed[: listed.index("[columns.town]")])
+    assert run(["schema", "check", str(schema), str(data)]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[2].split() == ["age", "0", "1", "2", "is", "possible"]
+    assert "The table agrees with the schema." in out
 
 
 def test_a_marginal_of_a_release_can_be_joined_again(tmp_path: Path, said: Said) -> None:

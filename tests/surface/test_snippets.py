@@ -29,6 +29,7 @@ PAGES = {
         "NOT PRIVATE",
         "wrote people.html",
     ],
+    "docs/schema.md": ["The table agrees with the schema.", "wrote draft.toml"],
     "docs/how-to/release-a-table.md": ["The ledger can pay", "error: `cost` must leave", "people"],
     "docs/how-to/join-noisy-tables.md": ["does not fit its own noise", "wrote joined.jct"],
     "docs/how-to/build-a-mechanism.md": ["spent 1.0", "exponential mechanism"],

@@ -412,9 +412,11 @@ def test_other_archives_are_refused(tmp_path: Path) -> None:
 
 def test_a_schema_goes_along(tmp_path: Path) -> None:
     """Records can be decoded from the file alone; drafts and other schemas are refused."""
-    schema = Schema({"a": Integer(low=5, high=7), "b": Categorical(values=("x", "y"))})
+    listed = Categorical(values=("x", "y"), missing_values=("NA", -9))
+    schema = Schema({"a": Integer(low=5, high=7), "b": listed})
     model = Model.of_potentials(schema.domain, [Factor(schema.domain, np.zeros((3, 2)))], 9.0)
     found = load(Release(model=model, schema=schema).save(tmp_path / "schema.jct"))
+    assert found.schema == schema
     assert found.schema is not None
     values = found.schema.decode(found.model.sample(20, rng=0), rng=0)
     assert set(values["a"]) <= {5, 6, 7}

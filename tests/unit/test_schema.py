@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ SCHEMA = Schema(
         "day": Date(low=LOW, high=dt.date(2020, 2, 20), period=Period.DAY),
         "week": Date(low=LOW, high=HIGH, period=Period.WEEK),
         "year": Date(low=LOW, high=HIGH, period=Period.YEAR),
+        "rate": Number.evenly(0.0, 0.7, 7),
+        "score": Integer(low=0, high=9, missing=True, missing_values=("NA", "", -9, 9.5)),
     }
 )
 
@@ -102,7 +105,12 @@ GOOD = {"format": "juncture schema", "version": 1}
     ("content", "words"),
     [
         ({}, "must begin with format"),
-        ({**GOOD, "version": 2}, "must begin with format"),
+        ({**GOOD, "version": 3}, "must begin with format .*Upgrade"),
+        ({**GOOD, "missing_values": "NA"}, "`missing_values` must be a list of texts"),
+        (
+            {**GOOD, "columns": {"x": {"kind": "boolean", "missing_values": [True]}}},
+            "Column 'x'.*list",
+        ),
         (GOOD, "a table \\[columns.NAME\\]"),
         ({**GOOD, "columns": {"x": 3}}, "Column 'x': `columns` must be tables"),
         ({**GOOD, "columns": {"x": {}}}, "`kind` must be one of categorical, boolean"),
@@ -147,6 +155,32 @@ def test_slips_are_named(content: dict[str, Any], words: str) -> None:
     """With the column and what to write instead."""
     with pytest.raises(InvalidInput, match=words):
         parse_schema(content)
+
+
+def test_missing_values_of_the_whole_table() -> None:
+    """They hold for columns that say nothing themselves, and take no listed value away."""
+    text = """
+    format = "juncture schema"
+    version = 2
+    missing_values = ["NA", "?"]
+    [columns.age]
+    kind = "number"
+    low = 0
+    high = 1
+    bins = 2
+    [columns.country]
+    kind = "categorical"
+    values = ["NA", "ZA"]
+    [columns.level]
+    kind = "integer"
+    low = 0
+    high = 3
+    missing_values = [-1]
+    """
+    found = parse_schema(tomllib.loads(text))
+    values = [column.missing_values for column in found.columns.values()]
+    assert values == [("NA", "?"), ("?",), (-1,)]
+    assert parse_schema(tomllib.loads(schema_toml(found))) == found
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from juncture.cli.console import format_table, require_file, say, say_json
-from juncture.cli.options import Json, ReleaseFile
+from juncture.cli.options import Json, NoHeader, ReleaseFile, TableName, find_table
 from juncture.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from juncture.private.sources.files import TableFile
     from juncture.publish.comparison import Counts, Difference
     from juncture.publish.release import Release
 
@@ -25,7 +26,7 @@ def compare(
         Path,
         typer.Argument(
             metavar="DATA|RELEASE2",
-            help="The private table (CSV, Parquet or a folder), or another release (.jct).",
+            help="The private table (a file, a folder or a database), or another release (.jct).",
         ),
     ],
     schema: Annotated[
@@ -39,6 +40,8 @@ def compare(
     worst: Annotated[
         int, typer.Option("--worst", metavar="N", min=0, help="How many marginals to list.")
     ] = 10,
+    table: TableName = None,
+    no_header: NoHeader = False,
     as_json: Json = False,
 ) -> None:
     """Show how far a release is from the private table, or from another release.
@@ -59,11 +62,11 @@ def compare(
     from juncture.publish.release import load
 
     require_file(release, "RELEASE")
-    require_file(other, "DATA|RELEASE2", or_folder=True)
+    private = find_table(other, table, no_header, "DATA|RELEASE2")
     mine = load(release)
     with_release = other.suffix.lower() == ".jct"
     truth = (
-        _release_counts(mine, load(other)) if with_release else _table_counts(mine, other, schema)
+        _release_counts(mine, load(other)) if with_release else _table_counts(mine, private, schema)
     )
     measured = [m.clique for m in mine.measurements]
     cliques = list_small_cliques(mine.model.domain, measured)
@@ -83,7 +86,7 @@ def _release_counts(mine: Release, other: Release) -> Counts:
     return other.model.project_many
 
 
-def _table_counts(mine: Release, path: Path, schema: Path | None) -> Counts:
+def _table_counts(mine: Release, table: TableFile, schema: Path | None) -> Counts:
     from juncture.private.sources.duck import DuckDB
     from juncture.tables.schema_toml import read_schema
 
@@ -98,7 +101,7 @@ def _table_counts(mine: Release, path: Path, schema: Path | None) -> Counts:
             "`--schema` must have the columns and sizes of the release; got others. Give the one "
             "that the release was made with."
         )
-    return DuckDB(path, parsed).exact_counts
+    return DuckDB(table, parsed).exact_counts
 
 
 def _print(results: list[Difference], worst: int, *, private: bool) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from juncture.privacy.accounting import Neighbours
     from juncture.privacy.budget import Budget
     from juncture.privacy.ledger import Ledger
+    from juncture.private.sources.files import TableFile
     from juncture.tables.domain import Clique, Domain
     from juncture.tables.workload import Workload
 
@@ -37,7 +38,26 @@ class NeighbourName(StrEnum):
 ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file (.jct).")]
 DataFile = Annotated[
     Path,
-    typer.Argument(metavar="DATA", help="The private table: a CSV or Parquet file, or a folder."),
+    typer.Argument(
+        metavar="DATA",
+        help="The private table: a CSV (.csv, .tsv, also .gz) or Parquet file, a folder of such "
+        "files, or a SQLite or DuckDB database.",
+    ),
+]
+TableName = Annotated[
+    str | None,
+    typer.Option(
+        "--table",
+        metavar="NAME",
+        help="The table of a database; by default its only one. DATA may also be FILE::NAME.",
+    ),
+]
+NoHeader = Annotated[
+    bool,
+    typer.Option(
+        "--no-header",
+        help="The CSV file has no line of names: its columns are column_1, column_2 and so on.",
+    ),
 ]
 SchemaFile = Annotated[
     Path, typer.Option("--schema", metavar="FILE", help="The schema of the table (TOML).")
@@ -71,6 +91,25 @@ Rho = Annotated[
         "with Gaussian noise.",
     ),
 ]
+
+
+def find_table(data: Path, table: str | None, no_header: bool, what: str = "DATA") -> TableFile:
+    """The private table that the arguments name; refuses a file that does not exist."""
+    from juncture.private.sources.files import TableFile
+
+    result = TableFile.parse(data, table, header=not no_header)
+    require_file(result.path, what, or_folder=True)
+    return result
+
+
+def note_doubtful_names(n_doubtful: int, n_names: int) -> None:
+    """Warn where the names of columns look like somebody's record."""
+    if n_doubtful:
+        note(
+            f"warning: {n_doubtful} of the {n_names} column names look like values (numbers, "
+            "dates, repeated, or values of their own column). Names of columns are public: if the "
+            "first line of the file is somebody's record, use --no-header."
+        )
 
 
 def _complete_mechanism(typed: str) -> list[str]:

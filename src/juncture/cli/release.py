@@ -19,14 +19,18 @@ from juncture.cli.options import (
     Marginals,
     MechanismOption,
     NeighboursOption,
+    NoHeader,
     Rho,
     SchemaFile,
     Seed,
+    TableName,
     Triples,
     WorkloadOptions,
     check_mechanism,
+    find_table,
     list_mechanisms,
     make_budget,
+    note_doubtful_names,
     note_fallback,
     open_ledger,
     parse_neighbours,
@@ -70,6 +74,8 @@ def release(
             "--out. Give the same options as before.",
         ),
     ] = False,
+    table: TableName = None,
+    no_header: NoHeader = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -91,20 +97,22 @@ def release(
       juncture release people.parquet --schema people.toml --epsilon 1 --delta 1e-9 \\
           --mechanism mwem --triples 15 --out people.jct --ledger people.ledger
     """
+    from juncture.private.header import count_doubtful_names
     from juncture.tables.schema_toml import read_schema
     from juncture.workflow.release import release as release_table
 
-    refuse_existing(out, force=force, read=[data, schema, ledger])
-    refuse_same("--ledger", ledger, [data, schema])
-    require_file(data, "DATA", or_folder=True)
+    private = find_table(data, table, no_header)
+    refuse_existing(out, force=force, read=[private.path, schema, ledger])
+    refuse_same("--ledger", ledger, [private.path, schema])
     require_file(schema, "--schema")
     budget, name = make_budget(epsilon, delta, rho), check_mechanism(mechanism)
     known = read_schema(schema)
     known.refuse_draft("--schema", schema)
+    note_doubtful_names(count_doubtful_names(list(known.columns)), len(known.columns))
     wanted = WorkloadOptions(marginals, cliques, triples, seed).build(known.domain)
     with show_progress() as watch:
         made = release_table(
-            data, known, budget, ledger=ledger, workload=wanted, mechanism=name,
+            private, known, budget, ledger=ledger, workload=wanted, mechanism=name,
             neighbours=parse_neighbours(neighbours), path=out, resume=resume, watch=watch,
         )  # fmt: skip
     note_fallback(name, made.mechanism)

@@ -7,10 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import format_table, note, refuse_existing, require_file, say, say_json
-from juncture.cli.options import DataFile, Force, Json
+from juncture.cli.console import (
+    ExitCode,
+    format_table,
+    note,
+    refuse_existing,
+    require_file,
+    say,
+    say_json,
+)
+from juncture.cli.options import (
+    DataFile,
+    Force,
+    Json,
+    NoHeader,
+    TableName,
+    find_table,
+    note_doubtful_names,
+)
 
 if TYPE_CHECKING:
+    from juncture.private.check import TableCheck
+    from juncture.private.sources.files import TableFile
     from juncture.tables.columns import Column
     from juncture.tables.schema import Schema
 
@@ -30,6 +48,8 @@ def draft(
             "--out", "-o", metavar="FILE", help="The file to write. By default it is printed."
         ),
     ] = None,
+    table: TableName = None,
+    no_header: NoHeader = False,
     force: Force = False,
 ) -> None:
     """Draft a schema from the private table, to save typing.
@@ -38,44 +58,67 @@ def draft(
     something about people. So a draft is marked as one, and nothing is released with it until a
     person has reviewed every column and set confirmed_public = true in the file.
 
+    Bounds are rounded to numbers that could be public, texts such as NA and ? are taken for missing
+    values, and columns that identify people are left out; comments in the file say so.
+
     \b
-    Example:
+    Examples:
       juncture schema draft people.csv --out people.toml
+      juncture schema draft clinic.sqlite --table patients --out patients.toml
     """
     from juncture._util.atomic_file import atomic_write
-    from juncture.private.draft import exact_draft, find_omitted_columns
-    from juncture.tables.schema_toml import schema_toml
+    from juncture.private.draft import exact_explained_draft
 
+    private = find_table(data, table, no_header)
     if out is not None:
-        refuse_existing(out, force=force, read=[data])
-    drafted = exact_draft(data)
+        refuse_existing(out, force=force, read=[private.path])
+    drafted = exact_explained_draft(private)
     if out is None:
-        say(schema_toml(drafted))
+        say(drafted.to_toml())
     else:
         with atomic_write(out) as file:
-            file.write(schema_toml(drafted).encode())
-        note(f"wrote {out}: {len(drafted.columns)} columns")
-    omitted = find_omitted_columns(data, drafted)
-    if omitted:
-        note(f"left out (free text, or no values): {', '.join(omitted)}")
+            file.write(drafted.to_toml().encode())
+        note(f"wrote {out}: {len(drafted.schema.columns)} columns")
+    if drafted.omitted:
+        note("left out:")
+        for name, reason in drafted.omitted.items():
+            note(f"  {name}: {reason}")
+    n_names = len(drafted.schema.columns) + len(drafted.omitted)
+    note_doubtful_names(drafted.n_doubtful_names, n_names)
     note("NOT PUBLIC: drafted from private data. Review it, then set confirmed_public = true.")
 
 
 @app.command(short_help="Check a schema, and whether it is ready for a release.")
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A schema (TOML).")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DATA]", help="A private table to hold the schema against."),
+    ] = None,
+    table: TableName = None,
+    no_header: NoHeader = False,
     as_json: Json = False,
 ) -> None:
     """Check that a schema is valid, and say whether it is ready for a release.
 
+    With a table, say instead how many of its values do not fit the schema. These counts are exact:
+    they are for the people who may see the table. The exit code is 1 if a release of the table
+    would be refused.
+
     \b
-    Example:
+    Examples:
       juncture schema check people.toml
+      juncture schema check people.toml people.csv
     """
+    from juncture.private.header import count_doubtful_names
     from juncture.tables.schema_toml import read_schema
 
     require_file(file, "FILE")
     schema = read_schema(file)
+    note_doubtful_names(count_doubtful_names(list(schema.columns)), len(schema.columns))
+    if data is not None:
+        _check_table(find_table(data, table, no_header), schema, as_json=as_json)
+        return
     columns = ("column", "kind", "values", "missing", "outside", "codes")
     rows = [_row(name, column) for name, column in schema.columns.items()]
     if as_json:
@@ -86,6 +129,45 @@ def check(
     say(format_table(columns, rows))
     say()
     say(_verdict(schema))
+
+
+def _check_table(table: TableFile, schema: Schema, *, as_json: bool) -> None:
+    from juncture.private.check import exact_check
+
+    result = exact_check(table, schema)
+    columns = ("column", "not readable", "outside", "missing", "release")
+    refused = set(result.refused)
+    rows = [
+        (name, *each, "is refused" if name in refused else "is possible")
+        for name, each in result.mismatches.items()
+    ]
+    if as_json:
+        listed = [dict(zip(columns, row, strict=True)) for row in rows]
+        say_json({
+            "records": result.n_records, "absent": result.absent, "extra": result.extra,
+            "refused": result.refused, "columns": listed,
+        })  # fmt: skip
+    else:
+        say(format_table(columns, rows))
+        say()
+        say(_table_verdict(result))
+    note("NOT PUBLIC: counted in the private table. Do not publish these figures.")
+    if refused:
+        raise typer.Exit(ExitCode.ERROR)
+
+
+def _table_verdict(result: TableCheck) -> str:
+    lines = [f"{result.n_records:,} records."]
+    if result.absent:
+        lines.append(f"The table has no column {', '.join(result.absent)}.")
+    if result.extra:
+        lines.append(f"Not in the schema, so not read: {', '.join(result.extra)}.")
+    lines.append(
+        f"A release would be refused because of {', '.join(result.refused)}."
+        if result.refused
+        else "The table agrees with the schema."
+    )
+    return "\n".join(lines)
 
 
 def _row(name: str, column: Column) -> tuple[str, str, str, str, str, int]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import json
 import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from juncture.errors import InvalidInput, UnreadableFile
 from juncture.tables.columns import Column, Outside, column_kinds
-from juncture.tables.columns.base import TomlTable, parse_outside
+from juncture.tables.columns.base import TomlTable, parse_missing_values, parse_outside
 from juncture.tables.schema import Schema
 
-FORMAT, VERSION = "juncture schema", 1
+FORMAT, VERSION = "juncture schema", 2
+_OLDEST_VERSION = 1  # version 2 only added entries
 
 _DRAFT_NOTE = """\
 # This draft was made by looking at private data. What it says (the categories, the bounds) may
@@ -50,18 +53,29 @@ def read_schema(path: str | Path) -> Schema:
 
 def parse_schema(content: TomlTable) -> Schema:
     """The schema in a parsed TOML document."""
-    if content.get("format") != FORMAT or content.get("version") != VERSION:
-        raise InvalidInput(
-            f'`schema` must begin with format = "{FORMAT}" and version = {VERSION}; got '
-            f"{content.get('format')!r} and {content.get('version')!r}."
-        )
+    _check_version(content)
+    default = parse_missing_values(content.get("missing_values", ()))
     origin, tables = content.get("origin", {}), content.get("columns")
     if not isinstance(tables, dict) or not tables:
         raise InvalidInput("`schema` must have a table [columns.NAME] for every column; got none.")
     return Schema(
-        {name: _read_column(name, table) for name, table in tables.items()},
+        {name: _read_column(name, table, default) for name, table in tables.items()},
         drafted=_read_flag(origin, "derived_from_private_data"),
         confirmed=_read_flag(origin, "confirmed_public"),
+    )
+
+
+def _check_version(content: TomlTable) -> None:
+    """Refuse other files, and schemas of versions that this program does not know."""
+    version = content.get("version")
+    known = type(version) is int and _OLDEST_VERSION <= version <= VERSION
+    if content.get("format") == FORMAT and known:
+        return
+    newer = type(version) is int and version > VERSION
+    raise InvalidInput(
+        f'`schema` must begin with format = "{FORMAT}" and version = {VERSION}; got '
+        f"{content.get('format')!r} and {version!r}."
+        + (" Upgrade Juncture to read it." if newer else "")
     )
 
 
@@ -72,7 +86,9 @@ def _read_flag(table: TomlTable, name: str) -> bool:
     return value
 
 
-def _read_column(name: str, table: TomlTable) -> Column:
+def _read_column(
+    name: str, table: TomlTable, default_missing_values: tuple[str | float, ...]
+) -> Column:
     try:
         if not isinstance(table, dict):
             raise InvalidInput(f"`columns` must be tables; got {table!r}. Write [columns.{name}].")
@@ -85,20 +101,39 @@ def _read_column(name: str, table: TomlTable) -> Column:
             )
         if "outside" in entries:
             entries["outside"] = parse_outside(entries["outside"])
-        return kinds[kind].from_toml(entries)
+        own = entries.pop("missing_values", None)
+        column = kinds[kind].from_toml(entries)
+        if own is not None:
+            return replace(column, missing_values=own)
+        # The default of the whole table does not take away what a column lists as a value.
+        usual = tuple(v for v in default_missing_values if v not in column.regular)
+        return replace(column, missing_values=usual) if usual else column
     except (InvalidInput, TypeError, ValueError) as error:
         raise InvalidInput(f"Column {name!r}: {error}") from None
 
 
-def schema_toml(schema: Schema) -> str:
-    """The schema as TOML."""
+def schema_toml(
+    schema: Schema,
+    remarks: Mapping[str, Sequence[str]] | None = None,
+    omitted: Mapping[str, str] | None = None,
+) -> str:
+    """The schema as TOML.
+
+    - `remarks`: lines of comment for columns.
+    - `omitted`: columns that the schema leaves out, each with the reason; also comments.
+    """
     lines = [f'format = "{FORMAT}"', f"version = {VERSION}", ""]
     if schema.drafted:
         lines += [_DRAFT_NOTE.rstrip(), "[origin]", "derived_from_private_data = true"]
         lines += [f"confirmed_public = {_format_value(schema.confirmed)}", ""]
     for name, column in schema.columns.items():
         lines.append(f"[columns.{_format_value(name)}]")
+        lines += [f"# {remark}" for remark in (remarks or {}).get(name, ())]
         lines += [f"{key} = {_format_value(value)}" for key, value in _entries(column).items()]
+        lines.append("")
+    if omitted:
+        lines.append("# Left out:")
+        lines += [f"# {_format_value(name)}: {reason}." for name, reason in omitted.items()]
         lines.append("")
     return "\n".join(lines)
 
@@ -107,6 +142,8 @@ def _entries(column: Column) -> TomlTable:
     entries = {"kind": column.kind, **column.to_toml()}
     entries |= {"missing": True} if column.missing else {}
     entries |= {"outside": column.outside} if column.outside is not Outside.ERROR else {}
+    if column.missing_values:
+        entries["missing_values"] = list(column.missing_values)
     return entries
 
 

@@ -44,8 +44,8 @@ def release(
     Everything that can be refused is refused before anything is spent, and what is spent is in the
     ledger before noise is drawn. Noise comes from the operating system and cannot be repeated.
 
-    - `table`: a CSV or Parquet file or a folder of such files; a pandas, Polars or Arrow table; a
-      DuckDB relation; a Spark DataFrame.
+    - `table`: a CSV or Parquet file, a folder of such files, or a database; a `TableFile`; a
+      pandas, Polars or Arrow table; a DuckDB relation; a Spark DataFrame. See `read_table`.
     - `schema`: what the columns may hold, or the path of its TOML file.
     - `budget`: what this release may spend.
     - `ledger`: the file where spending is recorded. An existing ledger is continued; a new one is

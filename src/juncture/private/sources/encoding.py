@@ -9,13 +9,27 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Container, Sequence
+from dataclasses import replace
+from enum import IntEnum
+
+import pyarrow as pa
 
 from juncture._util.sql import quote_name, quote_text
-from juncture.tables.columns import Column, Dialect, RawColumn
-from juncture.tables.columns.sql import date_literal
+from juncture.tables.columns import Column, Dialect, Outside, RawColumn
+from juncture.tables.columns.sql import date_literal, number_literal
 from juncture.tables.schema import Schema
 
 OUTSIDE, MISSING = -1, -2
+
+
+class Fate(IntEnum):
+    """What a raw value is to its column."""
+
+    REGULAR = 0
+    UNREADABLE = 1
+    """Not of the column's type at all: a word where a number was expected."""
+    OUTSIDE = 2
+    MISSING = 3
 
 
 class DuckDialect:
@@ -80,10 +94,59 @@ def code_expressions(
     }
 
 
+def fate_expression(name: str, column: Column, dialect: Dialect, is_integer: bool) -> str:
+    """SQL for the `Fate` of a column's raw value, whatever the column makes of such values."""
+    raw = RawColumn(dialect.quote_name(name), is_integer)
+    index = replace(column, outside=Outside.ERROR).index_sql(raw, dialect)
+    cast = _cast_to_type(column, raw)
+    cases = [
+        (_listed_missing(column, raw, dialect), Fate.MISSING),
+        (f"({index}) IS NOT NULL", Fate.REGULAR),
+        (column.missing_sql(raw), Fate.MISSING),
+        (None if cast is None else f"{cast} IS NULL", Fate.UNREADABLE),
+    ]
+    listed = " ".join(f"WHEN {sql} THEN {int(fate)}" for sql, fate in cases if sql is not None)
+    return f"CASE {listed} ELSE {int(Fate.OUTSIDE)} END"
+
+
+def expected_value(column: Column) -> str:
+    """What a column's values are read as, in words."""
+    kind = column.arrow_type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return "a number"
+    words = {pa.date32(): "a date", pa.bool_(): "true or false"}
+    return words.get(kind, "a text")
+
+
+def _cast_to_type(column: Column, raw: RawColumn) -> str | None:
+    """The value as the column's type, NULL if it is not of it; None where every value is."""
+    if raw.is_integer:
+        return None
+    casts = {
+        "a number": raw.as_number,
+        "a date": f"TRY_CAST({raw.sql} AS DATE)",
+        "true or false": f"TRY_CAST({raw.sql} AS BOOLEAN)",
+    }
+    return casts.get(expected_value(column))
+
+
+def _listed_missing(column: Column, raw: RawColumn, dialect: Dialect) -> str | None:
+    """SQL for whether a value is one of those that the schema lists as missing."""
+    text = dialect.cast_to_text(raw.sql)
+    texts = [dialect.quote_text(each) for each in column.missing_values if isinstance(each, str)]
+    numbers = [number_literal(each) for each in column.missing_values if not isinstance(each, str)]
+    parts = [f"{text} IN ({', '.join(texts)})"] if texts else []
+    # By way of the text: not every type can be cast to a number.
+    parts += [f"TRY_CAST({text} AS DOUBLE) IN ({', '.join(numbers)})"] if numbers else []
+    return " OR ".join(parts) or None
+
+
 def _code(name: str, column: Column, dialect: Dialect, is_integer: bool) -> str:
     raw = RawColumn(dialect.quote_name(name), is_integer)
     index, absent = column.index_sql(raw, dialect), column.missing_sql(raw)
     outside = OUTSIDE if column.outside_code is None else column.outside_code
     missing = MISSING if column.missing_code is None else column.missing_code
     # Most values are regular: for them, nothing else is computed.
-    return f"COALESCE({index}, CASE WHEN {absent} THEN {missing} ELSE {outside} END)"
+    code = f"COALESCE({index}, CASE WHEN {absent} THEN {missing} ELSE {outside} END)"
+    listed = _listed_missing(column, raw, dialect)
+    return code if listed is None else f"CASE WHEN {listed} THEN {missing} ELSE {code} END"

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 import duckdb
 
 from juncture.errors import InvalidInput
-from juncture.private.sources.duck import ArrowTable, DuckDB
+from juncture.private.sources.duck import DuckDB
+from juncture.private.sources.files import AnyTable, ArrowTable, TableFile
 from juncture.private.sources.source import Source
+from juncture.private.sources.validation import refuse_absent
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import read_schema
 
 if TYPE_CHECKING:
+    from polars import LazyFrame
     from pyspark.sql import DataFrame as SparkFrame
 
-    Table = str | Path | ArrowTable | duckdb.DuckDBPyRelation | SparkFrame
+    Table = AnyTable | LazyFrame | SparkFrame
     """Every kind of table that can be read."""
 
 
@@ -31,8 +34,10 @@ def read_table(
 
     Every value is checked against the schema; only counts leave the engine.
 
-    - `table`: a CSV or Parquet file, or a folder of such files; a pandas, Polars or Arrow table; a
-      DuckDB relation; or a Spark DataFrame, which stays in its session.
+    - `table`: a CSV or Parquet file, or a folder of such files; a table of a SQLite or DuckDB
+      database (`people.duckdb::people`); a `TableFile`, which says how a file is read; a pandas,
+      Polars or Arrow table; a lazy frame of Polars, of which only the schema's columns are
+      computed; a DuckDB relation; or a Spark DataFrame, which stays in its session.
     - `schema`: what the columns may hold, or the path of its TOML file. Columns of the table that
       it does not name are not read.
     - `memory_limit`: what DuckDB may use before it spills to disk. A relation's connection and a
@@ -49,13 +54,15 @@ def read_table(
         from juncture.private.sources.spark import Spark  # noqa: PLC0415
 
         return Spark(table, known)
-    in_duckdb = isinstance(table, str | Path | duckdb.DuckDBPyRelation)
+    if _is_lazy_frame(table):
+        table = _collect(table, known)
+    in_duckdb = isinstance(table, str | Path | TableFile | duckdb.DuckDBPyRelation)
     if not (in_duckdb or hasattr(table, "__arrow_c_stream__")):
         raise InvalidInput(
-            "`table` must be a CSV or Parquet file or a folder of them, a pandas, Polars or Arrow "
+            "`table` must be a file or a folder of files, a pandas, Polars or Arrow "
             f"table, a DuckDB relation or a Spark DataFrame; got {_type_name(table)}.{_hint(table)}"
         )
-    return DuckDB(table, known, memory_limit=memory_limit)
+    return DuckDB(cast("AnyTable", table), known, memory_limit=memory_limit)
 
 
 def _load_schema(schema: Schema | str | Path) -> Schema:
@@ -74,12 +81,22 @@ def _is_spark_frame(table: object) -> TypeGuard[SparkFrame]:
     return spark is not None and isinstance(table, spark.DataFrame)
 
 
+def _is_lazy_frame(table: object) -> TypeGuard[LazyFrame]:
+    """Whether a table is a lazy one of Polars; it can only be if polars has been imported."""
+    polars = sys.modules.get("polars")
+    return polars is not None and isinstance(table, polars.LazyFrame)
+
+
+def _collect(table: LazyFrame, schema: Schema) -> ArrowTable:
+    """The columns of the schema, computed; the others are not."""
+    refuse_absent(schema, table.collect_schema().names())
+    return table.select(list(schema.columns)).collect()
+
+
 def _type_name(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
 
 
 def _hint(table: object) -> str:
     """Advice for objects that are almost tables."""
-    if hasattr(table, "collect"):
-        return " Pass `table.collect()`."
     return " Pass `pyarrow.table(table)`." if isinstance(table, dict) else ""

@@ -14,7 +14,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from juncture.private.sources.encoding import MISSING, OUTSIDE, SparkDialect, code_expressions
+from juncture.private.sources.encoding import SparkDialect, code_expressions, fate_expression
+from juncture.private.sources.mismatches import MISMATCHES, Mismatch, split_counts
 from juncture.private.sources.shared_counts import count_cliques
 from juncture.private.sources.validation import refuse_absent, refuse_errors
 from juncture.tables.domain import Clique, Domain
@@ -46,7 +47,8 @@ class Spark:
             f"'{uuid4().hex}' AS {_DIALECT.quote_name(f'juncture {uuid4().hex}')}",
         ).persist()
         weakref.finalize(self, _unpersist, self._codes)
-        refuse_errors(schema.domain, self._exact_errors())
+        if self._has_errors():  # only then are the raw values looked at again
+            refuse_errors(schema, _exact_mismatches(frame, schema, integers))
 
     @property
     def domain(self) -> Domain:
@@ -77,19 +79,27 @@ class Spark:
             table[tuple(row[: len(subdomain)])] = row[len(subdomain)]
         return Factor(subdomain, table)
 
-    def _exact_errors(self) -> dict[str, tuple[int, int]]:
-        """For each column, how many values are outside the domain and how many missing."""
-        sums = [
-            f"coalesce(sum(CAST({_DIALECT.quote_name(name)} = {error} AS BIGINT)), 0) AS "
-            f"e{index}_{kind}"
-            for index, name in enumerate(self.domain)
-            for kind, error in (("o", OUTSIDE), ("m", MISSING))
-        ]
-        row = self._codes.selectExpr(*sums).collect()[0]
-        return {
-            name: (int(row[f"e{index}_o"]), int(row[f"e{index}_m"]))
-            for index, name in enumerate(self.domain)
-        }
+    def _has_errors(self) -> bool:
+        """Whether some value is one that the schema calls an error."""
+        names = map(_DIALECT.quote_name, self.domain)
+        smallest = [f"min({name}) AS m{index}" for index, name in enumerate(names)]
+        row = self._codes.selectExpr(*smallest).collect()[0]
+        return any(code is not None and code < 0 for code in row)
+
+
+def _exact_mismatches(frame: DataFrame, schema: Schema, integers: set[str]) -> dict[str, Mismatch]:
+    """For each column, how many raw values are not regular ones."""
+    fates = [
+        fate_expression(name, column, _DIALECT, name in integers)
+        for name, column in schema.columns.items()
+    ]
+    sums = [
+        f"coalesce(sum(CAST({fate} = {int(each)} AS BIGINT)), 0)"
+        for fate in fates
+        for each in MISMATCHES
+    ]
+    row = frame.selectExpr(*(f"{each} AS s{index}" for index, each in enumerate(sums))).collect()[0]
+    return dict(zip(schema.columns, split_counts(row), strict=True))
 
 
 def _unpersist(frame: DataFrame) -> None:

@@ -59,6 +59,11 @@ class Column(ABC):
     """Whether missing values get a code of their own; if not, they are an error."""
     outside: Outside = Outside.ERROR
     """What values outside the domain become: an error, a code of their own, or the nearest."""
+    missing_values: tuple[str | float, ...] = ()
+    """Texts and numbers in the table that stand for a missing value, such as "NA" or -9.
+
+    Texts must agree letter by letter. They are missing even where they would be regular values.
+    """
 
     def __post_init__(self) -> None:
         if _KINDS.get(getattr(self, "kind", "")) is not type(self):
@@ -71,6 +76,7 @@ class Column(ABC):
                 f"`missing` must be true or false; got {self.missing!r}. Write it without quotes."
             )
         object.__setattr__(self, "outside", parse_outside(self.outside))
+        object.__setattr__(self, "missing_values", parse_missing_values(self.missing_values))
 
     @property
     @abstractmethod
@@ -107,13 +113,14 @@ class Column(ABC):
     def from_toml(cls, entries: TomlTable) -> Self:
         """The column that a table of TOML describes; by default, entries are the class's fields.
 
-        `kind` is not among the entries, and `outside` is already an `Outside`.
+        `kind` and `missing_values` are not among the entries, and `outside` is already an
+        `Outside`.
         """
         return call_with_entries(cls, entries)
 
     @abstractmethod
     def to_toml(self) -> TomlTable:
-        """The entries that `from_toml` reads, except `kind`, `missing` and `outside`."""
+        """The entries that `from_toml` reads, without those that every kind has."""
 
     @abstractmethod
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:
@@ -243,6 +250,17 @@ def parse_outside(text: str) -> Outside:
         raise InvalidInput(
             f"`outside` must be one of {', '.join(Outside)}; got {text!r}."
         ) from None
+
+
+def parse_missing_values(values: object) -> tuple[str | float, ...]:
+    """The values as a tuple, if they are texts and numbers."""
+    listed = tuple(values) if isinstance(values, list | tuple) else (None,)
+    if any(isinstance(each, bool) or not isinstance(each, str | int | float) for each in listed):
+        raise InvalidInput(
+            f"`missing_values` must be a list of texts and numbers; got {values!r}. Write it as "
+            '["NA", "?"].'
+        )
+    return listed
 
 
 def refuse_many_values(n_values: int, entry: str) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from juncture.errors import InvalidInput
 from juncture.tables.codebook import Coding, Meaning
 from juncture.tables.columns.base import Column, Outside, TomlTable, call_with_entries
+from juncture.tables.columns.rounding import round_dates
 from juncture.tables.columns.sql import Dialect, RawColumn, date_literal
 from juncture.tables.columns.summary import ColumnSummary, RawType
 from juncture.tables.periods import Period, next_period, to_day_number
@@ -119,10 +120,11 @@ class Date(Column):
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:
-        """A proposal for dates: the months from the first to the last."""
+        """A proposal for dates: whole years, from that of the first to that of the last."""
         if summary.raw_type is not RawType.DATE:
             return None
-        return cls(low=summary.low, high=summary.high, missing=summary.has_missing)
+        low, high, period = round_dates(summary.low, summary.high)
+        return cls(low=low, high=high, period=Period(period), missing=summary.has_missing)
 
     def _period_sql(self, day: str, dialect: Dialect) -> str:
         start = self.low

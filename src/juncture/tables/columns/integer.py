@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,8 +20,9 @@ from juncture.tables.columns.base import (
     refuse_many_values,
 )
 from juncture.tables.columns.bins import Binned
+from juncture.tables.columns.rounding import MAX_DRAFT_BINS, round_range, uneven_edges
 from juncture.tables.columns.sql import Dialect, RawColumn, number_literal, search_bin
-from juncture.tables.columns.summary import MAX_DRAFT_VALUES, ColumnSummary, RawType
+from juncture.tables.columns.summary import ColumnSummary, RawType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +75,8 @@ class Integer(Binned):
             )
         if self.starts and (self.starts[0] != self.low or self.width != 1):
             raise InvalidInput("`starts` must begin with `low`, without a `width`; got others.")
-        refuse_many_values((self.high - self.low) // self.width + 1, "width")
+        n_bins = len(self.starts) or (self.high - self.low) // self.width + 1
+        refuse_many_values(n_bins, "width")
         if any(a >= b for a, b in pairwise(self._bounds)):
             raise InvalidInput(
                 f"`edges` must be whole numbers, each larger than the one before; got "
@@ -172,14 +173,16 @@ class Integer(Binned):
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:
-        """A proposal for whole numbers: from the smallest to the largest."""
+        """A proposal for whole numbers: a round range, or edges closer where most records are."""
         if summary.raw_type is not RawType.INTEGER:
             return None
         low, high = summary.low, summary.high
-        width = max(1, math.ceil((high - low + 1) / MAX_DRAFT_VALUES))
-        return cls(
-            low=low, high=high, width=width, missing=summary.has_missing, outside=Outside.NEAREST
-        )
+        common: dict[str, Any] = {"missing": summary.has_missing, "outside": Outside.NEAREST}
+        edges = uneven_edges(low, high, summary.quantiles, whole=True)
+        if edges is not None and high - low >= MAX_DRAFT_BINS:
+            return cls.between([int(edge) for edge in edges], **common)
+        low, high, width = round_range(low, high)
+        return cls(low=low, high=high, width=width, **common)
 
     def _typed_sql(self, value: str) -> str:
         """For columns that the engine holds as whole numbers: comparing them as such is faster."""

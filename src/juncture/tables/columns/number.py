@@ -14,13 +14,12 @@ from juncture.errors import InvalidInput
 from juncture.tables.codebook import Coding, Meaning
 from juncture.tables.columns.base import Outside, TomlTable, call_with_entries, refuse_many_values
 from juncture.tables.columns.bins import Binned
+from juncture.tables.columns.rounding import even_edges, uneven_edges
 from juncture.tables.columns.sql import Dialect, RawColumn, number_literal, search_bin
 from juncture.tables.columns.summary import ColumnSummary, RawType
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_DRAFT_BINS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +93,10 @@ class Number(Binned):
         return call_with_entries(cls.evenly, entries)
 
     def to_toml(self) -> TomlTable:
-        """The edges, without rounding."""
+        """The edges, without rounding; bins of one width by their number."""
+        low, high, bins = self.edges[0], self.edges[-1], len(self.bins)
+        if bins > 2 and self.edges == tuple(np.linspace(low, high, bins + 1).tolist()):
+            return {"low": low, "high": high, "bins": bins, **super().to_toml()}
         return {"edges": list(self.edges), **super().to_toml()}
 
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:  # noqa: ARG002
@@ -124,14 +126,9 @@ class Number(Binned):
 
     @classmethod
     def draft(cls, summary: ColumnSummary) -> Self | None:
-        """A proposal for numbers: bins between round numbers, so no bound is a record's own."""
+        """A proposal for numbers: round edges, closer where most records are."""
         if summary.raw_type is not RawType.NUMBER:
             return None
         low, high = summary.low, summary.high
-        if not (math.isfinite(low) and math.isfinite(high)):
-            return None
-        step = 10.0 ** math.floor(math.log10(max(high - low, abs(high), 1e-12)))
-        first, last = math.floor(low / step) * step, math.ceil(high / step) * step
-        last = last if last > first else first + step
-        missing = summary.has_missing
-        return cls.evenly(first, last, _DRAFT_BINS, missing=missing, outside=Outside.NEAREST)
+        edges = uneven_edges(low, high, summary.quantiles) or even_edges(low, high)
+        return cls(edges=edges, missing=summary.has_missing, outside=Outside.NEAREST)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 MAX_DRAFT_VALUES = 200
-"""A draft gives a column at most this many regular codes."""
+"""A draft gives a column of texts at most this many regular codes."""
 
 
 class RawType(StrEnum):
@@ -37,3 +37,5 @@ class ColumnSummary:
     has_missing: bool
     list_values: Callable[[int], tuple[str, ...] | None]
     """All distinct values as sorted texts, or None if there are more than the number given."""
+    quantiles: tuple[float, ...] = ()
+    """Of numbers: evenly spaced quantiles of a sample, the smallest and the largest included."""

@@ -1,0 +1,77 @@
+"""What a draft says to the person who reviews it. No remark holds a figure of the table."""
+
+from __future__ import annotations
+
+import re
+
+from juncture.private.profile import Profile
+from juncture.tables.columns import Categorical, Column, Integer, Number, RawType
+from juncture.tables.columns.rounding import is_even
+
+# From this many values on, one may say that a column has a value for every record.
+_MIN_VALUES = 50
+_NEARLY_ALL = 0.9
+# Names of columns that hold keys.
+_KEY = re.compile(r"(^|[^a-z])(id|key|nr|no|number|ssn|mrn|phone)$|identifier")
+
+
+def is_identifier(profile: Profile) -> bool:
+    """Whether a column of whole numbers seems to number the records.
+
+    Almost every record has a number of its own, and the numbers follow each other or the name says
+    so: those that are merely all different may be amounts. Texts are left out by their number.
+    """
+    summary = profile.summary
+    if summary is None or not _is_whole(profile):
+        return False
+    in_a_row = summary.high - summary.low < 2 * profile.n_values
+    return _is_nearly_unique(profile) and (in_a_row or bool(_KEY.search(profile.name.lower())))
+
+
+def describe_omission(profile: Profile) -> str:
+    """Why a column is left out."""
+    if profile.summary is None:
+        return "no values, or values of a type that no kind of column describes"
+    if _is_nearly_unique(profile):
+        return "almost every record has a value of its own, which would identify it"
+    if profile.summary.raw_type is RawType.TEXT:
+        return "free text: too many values to list"
+    return "values that no kind of column describes"
+
+
+def explain_column(column: Column, profile: Profile) -> tuple[str, ...]:
+    """What to look at in a drafted column."""
+    remarks = []
+    if isinstance(column, Categorical):
+        remarks.append(
+            "All values that occur. Remove those that few people have; all others share a code."
+        )
+    if _is_uneven(column):
+        remarks.append(
+            "A heavy tail: most records lie in a small part of the range, where edges are closer."
+        )
+    if profile.summary is not None and profile.summary.raw_type in _WITH_BOUNDS:
+        remarks.append("Bounds were rounded from the data: write those known without it.")
+    if _is_whole(profile) and _is_nearly_unique(profile):
+        remarks.append("Almost every record has its own value: remove what identifies people.")
+    if profile.missing_values:
+        remarks.append("The texts of missing_values were taken for missing values.")
+    return tuple(remarks)
+
+
+_WITH_BOUNDS = (RawType.INTEGER, RawType.NUMBER, RawType.DATE)
+
+
+def _is_nearly_unique(profile: Profile) -> bool:
+    return profile.n_values >= _MIN_VALUES and profile.n_distinct >= _NEARLY_ALL * profile.n_values
+
+
+def _is_uneven(column: Column) -> bool:
+    """Whether a column has bins of several widths."""
+    if isinstance(column, Integer):
+        return bool(column.starts)
+    return isinstance(column, Number) and not is_even(column.edges)
+
+
+def _is_whole(profile: Profile) -> bool:
+    return profile.summary is not None and profile.summary.raw_type is RawType.INTEGER
