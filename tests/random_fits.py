@@ -66,7 +66,7 @@ def _draw_problem(rng: np.random.Generator, max_cells: int) -> FitProblem:
         for clique, mask in constraints.items():
             truth = np.where(_spread(domain, clique, mask), 0.0, truth)
     total = max(1.0, float(truth.sum()) * float(rng.choice([1.0, 1.0, 1.0, 0.999, 1.3])))
-    scale = total * 10 ** rng.uniform(-7, 0)
+    scale = total * 10 ** rng.uniform(-6, 0)
     measurements = tuple(
         _random_measurement(rng, domain, truth, scale) for _ in range(rng.integers(1, 6))
     )

@@ -124,12 +124,13 @@ def usual() -> Model:
     ids=str,
 )
 def test_a_fit_runs_on_any_oracle(factory: Counting, solver: Solver | None, loss: str) -> None:
-    """Every step is a call of the one oracle that was made; model and status are the usual ones."""
+    """Every step is a call of an oracle that was made; model and status are the usual ones."""
     ours = estimate(
         DOMAIN, noisy_pairs(), total=TOTAL, loss=loss, solver=solver, oracle=factory, max_steps=3000
     )
     usual = estimate(DOMAIN, noisy_pairs(), total=TOTAL, loss=loss, solver=solver, max_steps=3000)
-    assert factory.count("made") == 1
+    # Newton's method, which finishes the default, has one of its own for the maximal cliques.
+    assert factory.count("made") == (2 if solver is None else 1)
     assert factory.count("marginals") == ours.summary.oracle_calls
     assert factory.count("maximum") > 0
     assert ours.model.oracle is factory

@@ -22,6 +22,7 @@ from juncture.fit.solvers.dual_averaging import DualAveraging, clique_constant, 
 from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.interior_gradient import InteriorGradient
 from juncture.fit.solvers.mirror_descent import MirrorDescent
+from juncture.fit.solvers.newton import Newton
 from juncture.fit.solvers.problem import Iterate, Iterates, Problem, Solver
 from juncture.fit.solvers.proximal import Proximal
 from juncture.fit.solvers.sequential import Sequential
@@ -93,6 +94,7 @@ SOLVERS: list[tuple[Solver, float]] = [
     (MirrorDescent(), 1e-2),
     (InteriorGradient(), 1e-3),
     (Sequential(Accelerated(), Proximal()), 1e-7),
+    (Newton(), 1e-7),
 ]
 
 
@@ -176,7 +178,9 @@ def fitted(case: Case, solver: Solver) -> Estimate:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("solver", "accuracy"), SOLVERS, ids=["accelerated", "dual", "mirror", "interior", "relay"]
+    ("solver", "accuracy"),
+    SOLVERS,
+    ids=["accelerated", "dual", "mirror", "interior", "relay", "newton"],
 )
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_optimum_is_reached(case: Case, solver: Solver, accuracy: float) -> None:
@@ -236,13 +240,14 @@ def test_the_dual_respects_impossible_cells() -> None:
     assert summary.gap <= 1e-5 * summary.loss
 
 
-def test_a_method_that_ends_by_itself_has_stalled() -> None:
+def test_a_method_that_ends_by_itself_is_slow_without_a_proof() -> None:
     """Only the rule for stopping at the noise says that noise is what is left."""
     result = estimate(
         DOMAIN, measured(LAPLACE[0], (True,) * 4), total=TOTAL, loss="l1", tolerance=0.0,
         solver=Smoothed(patience=1000), max_steps=100_000,
     )  # fmt: skip
-    assert result.status is Status.STALLED
+    assert result.summary.gap > 0.5 * result.summary.loss
+    assert result.status is Status.SLOW
 
 
 @dataclass(frozen=True)
@@ -291,7 +296,7 @@ def test_the_last_of_two_solvers_says_why_it_ends() -> None:
     result = estimate(
         DOMAIN, measured(CASES[1]), total=TOTAL, solver=solver, tolerance=0.0, max_steps=100_000
     )
-    assert result.status is Status.STALLED
+    assert result.status is Status.SLOW
 
 
 def test_a_solver_must_say_why_it_ends() -> None:
@@ -327,7 +332,7 @@ def test_the_dual_needs_measurements() -> None:
     def nothing(marginals: Any) -> tuple[float, Any]:
         return 0.0, {clique: table * 0.0 for clique, table in marginals.items()}
 
-    for solver in (Proximal(), Smoothed()):
+    for solver in (Newton(), Proximal(), Smoothed()):
         with pytest.raises(InvalidInput, match="`loss` must be made of measurements"):
             estimate(DOMAIN, measured(CASES[0]), total=TOTAL, loss=nothing, solver=solver)
 
@@ -389,7 +394,7 @@ def test_a_start_of_another_structure_is_taken_up() -> None:
     assert warm.summary.loss == pytest.approx(cold.summary.loss, rel=0.01)
 
 
-@pytest.mark.parametrize("max_steps", [1, 2, 5, 60])
+@pytest.mark.parametrize("max_steps", [1, 2, 5, 40])
 @pytest.mark.parametrize("solver", [solver for solver, _ in SOLVERS], ids=str)
 def test_running_out_of_steps_is_a_status(solver: Solver, max_steps: int) -> None:
     """With few steps the status says so and advises more; the model is a model all the same."""

@@ -20,11 +20,8 @@ from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
 from juncture.fit.loss import CustomLoss, FitLoss, Kind, LossFunction
 from juncture.fit.misfit import Misfit, find_misfits
-from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.solvers.default import default_solver
 from juncture.fit.solvers.problem import CallCounter, Candidate, Problem, Solver
-from juncture.fit.solvers.proximal import Proximal
-from juncture.fit.solvers.sequential import Sequential
-from juncture.fit.solvers.smoothed import Smoothed
 from juncture.fit.summary import FitSummary, Status
 from juncture.fit.total import estimate_total
 from juncture.model.distribution import Distribution
@@ -34,6 +31,8 @@ from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.measurement import Measurement
 
+# Of the loss: a gap up to which a fit without progress is said to have settled.
+_NEAR = 0.5
 Constraints = Mapping[Clique, ArrayLike]
 _NO_CONSTRAINTS: Constraints = {}
 
@@ -48,7 +47,7 @@ class Estimate:
     >>> fit.model
     Model(10 records over 1 attribute, 1 clique)
     >>> fit.status.headline
-    'The fit has settled.'
+    'The fit is certified.'
     >>> fit.misfits
     []
     """
@@ -113,15 +112,17 @@ def estimate(  # noqa: PLR0913
     - `loss`: "l2" for squared residuals over their variances, "l1" for absolute residuals over
       their scales, "likelihood" for the one that suits each measurement's noise; or a convex
       function of the measured cliques' marginals that returns its value and gradient.
-    - `solver`: by default `Accelerated`; where the loss has kinks, `Smoothed`, then `Proximal`.
-      `Sequential(Accelerated(), Proximal())` gives a tight certificate.
+    - `solver`: by default `Accelerated`; where the loss has kinks, `Smoothed`. Where that does not
+      certify the fit, `Newton` goes on if the model is small, and `Proximal` if there are kinks.
+      `Sequential(Accelerated(), Proximal())` gives a tight certificate of large models too.
     - `constraints`: for some cliques, a table that is true where a cell is impossible.
     - `start`: a model to begin from; it may have another structure.
     - `cliques`: more cliques for the model; a `loss` that is a function gets their marginals too.
     - `plan`: a plan made before, for all of these cliques or more; by default, one is made here.
     - `oracle`: what computes marginals, as a function of a plan; the model keeps it.
     - `max_steps`: the oracle calls that are allowed. The fit ends earlier when the certified gap,
-      or the solver's latest progress, is below `tolerance` times the loss.
+      or the solver's latest progress, is below `tolerance` times the loss (or times a hundredth of
+      the loss that noise alone would make, where that is more).
     - `watch`: called as watch(what, done, total) at every step.
 
     Two noisy tables that share an attribute become one model, which answers about all three:
@@ -152,11 +153,11 @@ def estimate(  # noqa: PLR0913
         else FitLoss(engine.layout, measured, loss)
     )
     mass = max(1.0, estimate_total(domain, measured).total) if total is None else total
-    problem = Problem(engine, fit, mass, CallCounter(max_steps, watch))
+    problem = Problem(engine, fit, mass, CallCounter(max_steps, watch), oracle)
     potentials = _initial_potentials(engine.layout, start) + _constraint_potentials(
         engine.layout, constraints
     )
-    chosen = solver or (Accelerated() if fit.is_smooth else Sequential(Smoothed(), Proximal()))
+    chosen = solver or default_solver(problem, tolerance)
     loop = _Fit(problem, chosen, tolerance, oracle, tuple(measured))
     return loop.run(potentials)
 
@@ -240,7 +241,9 @@ class _Fit:
             try:
                 iterate = next(iterates)
             except StopIteration as end:
-                return self.make_estimate(latest, _check_status(end.value))
+                return self.make_estimate(
+                    latest, self.make_honest(_check_status(end.value), latest.loss)
+                )
             latest = iterate.candidate
             best = min(best, latest, key=lambda point: point.loss)
             self.bound = max(self.bound, iterate.bound)
@@ -250,14 +253,24 @@ class _Fit:
 
     def find_reason_to_stop(self, loss: float) -> Status | None:
         """The reason to stop now, or None."""
-        allowed = self.tolerance * abs(loss)
+        allowed = self.tolerance * max(abs(loss), self.problem.loss.negligible)
         self.n_stalled = self.n_stalled + 1 if self.last - loss <= allowed else 0
         self.last = loss
         if loss - self.bound <= allowed:
             return Status.CERTIFIED
         if self.n_stalled >= self.solver.patience:
-            return Status.STALLED
+            return self.make_honest(Status.STALLED, loss)
         return Status.OUT_OF_STEPS if self.problem.is_exhausted else None
+
+    def make_honest(self, reason: Status, loss: float) -> Status:
+        """The reason, but a fit has settled only where the bound proves that it is near.
+
+        Small steps alone prove nothing: a slow method takes them far from the optimum too.
+        """
+        near = max(_NEAR * abs(loss), self.problem.loss.negligible)
+        if reason is Status.STALLED and not loss - self.bound <= near:
+            return Status.SLOW
+        return reason
 
     def make_estimate(self, point: Candidate, status: Status) -> Estimate:
         """The point as a model, with the figures of the fit."""

@@ -28,6 +28,8 @@ from juncture.tables.noise import Noise
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Operator
 
+# Of the loss at the truth: a hundredth of it is a tenth of a standard deviation for each answer.
+_NEGLIGIBLE = 0.01
 Marginals = Mapping[Clique, Factor]
 LossFunction = Callable[[Marginals], tuple[float, Marginals]]
 
@@ -49,6 +51,10 @@ class Loss(Protocol):
     is_smooth: bool
     """Whether its gradient is continuous."""
 
+    @property
+    def negligible(self) -> float:
+        """A difference of two losses that means nothing, whatever the losses are."""
+
     def value(self, marginals: Vector) -> float:
         """The loss alone."""
 
@@ -67,8 +73,13 @@ class Term(NamedTuple):
     stddev: Vector
     squared: bool
     noise: Noise
-    plain: bool
-    """Whether it is squared and counts each cell: then it goes into the one quadratic."""
+    counts_cells: bool
+    """Whether its answers are the counts of the clique's cells, in their order."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is squared and counts cells: then it is part of the one quadratic."""
+        return self.squared and self.counts_cells
 
     @property
     def heaviest_record(self) -> float:
@@ -179,6 +190,11 @@ class FitLoss:
         """The mean of the loss at the true marginals, where only noise is left."""
         return sum(len(term.values) * (0.5 if term.squared else 1.0) for term in self.terms)
 
+    @property
+    def negligible(self) -> float:
+        """A small share of what noise alone makes of the loss at the truth."""
+        return _NEGLIGIBLE * self.expected_at_truth
+
 
 def _parse_kind(kind: str) -> Kind:
     try:
@@ -195,8 +211,10 @@ def _make_term(layout: Layout, measurement: Measurement, kind: Kind) -> Term:
     squared = kind is Kind.L2 or (kind is Kind.LIKELIHOOD and noise.squared_loss)
     operator = measurement.operator(layout.domain)
     stddev = np.broadcast_to(measurement.stddev, measurement.values.shape)
-    plain = squared and isinstance(measurement.query, Identity)
-    return Term(measurement.clique, operator, measurement.values, stddev, squared, noise, plain)
+    counts_cells = isinstance(measurement.query, Identity)
+    return Term(
+        measurement.clique, operator, measurement.values, stddev, squared, noise, counts_cells
+    )
 
 
 def _single_query(term: Term) -> SingleQuery:
@@ -258,6 +276,7 @@ class CustomLoss:
     ) -> None:
         self.layout = layout
         self.is_smooth = smooth
+        self.negligible = 0.0
         self._cliques = [tuple(clique) for clique in cliques]
         self._function = function
 

@@ -23,6 +23,7 @@ class Status(Enum):
 
     CERTIFIED = "certified"
     STALLED = "stalled"
+    SLOW = "slow"
     AT_NOISE = "at noise"
     OUT_OF_STEPS = "out of steps"
 
@@ -56,8 +57,16 @@ _SENTENCES = {
     ),
     Status.STALLED: _Sentences(
         "The fit has settled.",
-        "Further steps hardly improved it, though the proven bound is not as close as requested.",
+        "Further steps hardly improved it. It is proven that no model fits these measurements "
+        "twice as well, though not that this one is as close to the best as requested.",
         "Lower `tolerance` to go on.",
+    ),
+    Status.SLOW: _Sentences(
+        "The fit ended because it had become slow.",
+        "Nothing proves that it is near the best one: other models may fit these measurements much "
+        "better.",
+        "Lower `tolerance` and raise `max_steps` to go on, or take another `solver`: Newton() "
+        "where the model is small, Sequential(Accelerated(), Proximal()) elsewhere.",
     ),
     Status.AT_NOISE: _Sentences(
         "The fit was ended on purpose, at the noise.",

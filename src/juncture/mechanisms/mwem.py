@@ -13,6 +13,7 @@ from juncture._util.watch import Watch
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import Estimate, estimate
+from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.summary import FitSummary
 from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
@@ -237,9 +238,10 @@ class _ModelState(_State):
 
     def update(self, measurements: Sequence[Measurement]) -> None:
         assert self.model is not None
+        # A round's fit is only the start of the next: a proof that it is the best would be wasted.
         result: Estimate = estimate(
             self.model.domain, measurements, total=self._total, start=self.model,
-            max_steps=self._max_steps,
+            solver=Accelerated(), max_steps=self._max_steps,
         )  # fmt: skip
         self.model, self.fit = result.model, result.summary
 

@@ -14,6 +14,7 @@ if _typing.TYPE_CHECKING:
     from juncture.fit.solvers.interior_gradient import InteriorGradient as InteriorGradient
     from juncture.fit.solvers.lbfgs import LBFGS as LBFGS
     from juncture.fit.solvers.mirror_descent import MirrorDescent as MirrorDescent
+    from juncture.fit.solvers.newton import Newton as Newton
     from juncture.fit.solvers.problem import Problem as Problem
     from juncture.fit.solvers.problem import Solver as Solver
     from juncture.fit.solvers.proximal import Proximal as Proximal
@@ -29,6 +30,7 @@ else:
             "juncture.fit.solvers.interior_gradient": ["InteriorGradient"],
             "juncture.fit.solvers.lbfgs": ["LBFGS"],
             "juncture.fit.solvers.mirror_descent": ["MirrorDescent"],
+            "juncture.fit.solvers.newton": ["Newton"],
             "juncture.fit.solvers.problem": ["Problem", "Solver"],
             "juncture.fit.solvers.proximal": ["Proximal"],
             "juncture.fit.solvers.sequential": ["Sequential"],

@@ -9,7 +9,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from juncture._util.watch import Watch, ignore_progress
-from juncture.engine.oracle import Oracle
+from juncture.engine.oracle import Oracle, OracleFactory, make_oracle
+from juncture.engine.plan import Plan
+from juncture.engine.propagation import Propagation
 from juncture.fit.loss import Loss
 from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
@@ -63,15 +65,27 @@ class Problem:
     (array([5., 5.]), 1.0, 1)
     """
 
-    def __init__(self, oracle: Oracle, loss: Loss, total: float, calls: CallCounter) -> None:
+    def __init__(
+        self,
+        oracle: Oracle,
+        loss: Loss,
+        total: float,
+        calls: CallCounter,
+        factory: OracleFactory = Propagation,
+    ) -> None:
         self.oracle = oracle
         self.loss = loss
         self.total = total
-        self._calls = calls
+        self._calls, self._factory = calls, factory
 
     def with_loss(self, loss: Loss) -> Problem:
         """The same problem for another loss; both count their calls together."""
-        return Problem(self.oracle, loss, self.total, self._calls)
+        return Problem(self.oracle, loss, self.total, self._calls, self._factory)
+
+    def with_plan(self, plan: Plan) -> Problem:
+        """The same problem with an oracle for another plan; both count their calls together."""
+        oracle = make_oracle(self._factory, plan)
+        return Problem(oracle, self.loss, self.total, self._calls, self._factory)
 
     @property
     def calls(self) -> int:

@@ -29,6 +29,8 @@ class Sequential:
     progress: float = 2e-3
     """The second begins when the first has lowered the loss by less than this share at every one
     of the last points, for a number of them that is its patience."""
+    max_first_calls: int | None = None
+    """The oracle calls after which the second begins in any case, at the first's next point."""
 
     @property
     def patience(self) -> int:
@@ -37,12 +39,12 @@ class Sequential:
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The points of the first, then those of the second, which says why it ends."""
-        last, n_stalled = math.inf, 0
+        last, n_stalled, limit = math.inf, 0, problem.calls + (self.max_first_calls or math.inf)
         for iterate in self.first.iterates(problem, potentials):
             yield iterate
             potentials, loss = iterate.candidate.potentials, iterate.candidate.loss
             n_stalled = n_stalled + 1 if last - loss <= self.progress * abs(loss) else 0
             last = loss
-            if n_stalled >= self.first.patience:
+            if n_stalled >= self.first.patience or problem.calls >= limit:
                 break
         return (yield from self.second.iterates(problem, potentials))
