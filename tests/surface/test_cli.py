@@ -138,7 +138,7 @@ def test_query_prints_tables_and_csv(table: Table, said: Said) -> None:
 
 
 def test_query_says_what_an_answer_rests_on(
-    table: Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Notes beside the answer and in the JSON: never measured together, ranges of cut bins."""
     made = write_table(tmp_path)
