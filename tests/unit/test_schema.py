@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from juncture.errors import InvalidInput, NotPublic, UnreadableFile
 from juncture.private.draft import exact_draft
 from juncture.private.sources.duck import DuckDB
+from juncture.tables.arrow import RecordDecoder
 from juncture.tables.codebook import OUTSIDE
 from juncture.tables.columns import (
     Boolean,
@@ -275,3 +277,45 @@ def test_what_no_memory_holds_and_slips_in_names(entries: str, words: str, tmp_p
     path.write_text(f'format = "juncture schema"\nversion = 1\n[columns.x]\n{entries}\n')
     with pytest.raises(InvalidInput, match=words):
         read_schema(path)
+
+
+def test_records_write_missing_and_outside_as_the_table_does() -> None:
+    """Outside is not missing: each is written by a value of its own where the type can hold one."""
+    text = Categorical(values=("a",), missing=True, outside="code", missing_values=("?",))  # type: ignore[arg-type]
+    plain = Categorical(values=("a",), missing=True, outside="code", missing_values=(-9,))  # type: ignore[arg-type]
+    number = Integer(
+        low=0, high=1, missing=True, outside=Outside.CODE, missing_values=("NA", -9),
+        outside_value=99,
+    )  # fmt: skip
+    day = Date(low=LOW, high=HIGH, missing=True, outside=Outside.CODE, outside_value=dt.date.max)
+    schema = Schema({"text": text, "plain": plain, "number": number, "day": day})
+    codes = {name: np.arange(c.n_regular, c.n_regular + 2) for name, c in schema.columns.items()}
+    records = {name: each.astype(np.int32) for name, each in codes.items()}
+    expected = {
+        "text": ["?", "(outside)"],
+        "plain": [None, "(outside)"],
+        "number": [-9, 99],
+        "day": [None, dt.date.max],
+    }
+    assert schema.decode(records) == expected
+    table = RecordDecoder(schema.columns, None, schema).decode(records)
+    assert table.to_pydict() == expected
+    assert parse_schema(tomllib.loads(schema_toml(schema))) == schema
+    again = DuckDB(table, schema).exact_codes()
+    for name, wanted in codes.items():
+        counts = again.exact_counts([(name,)])[0].values
+        assert counts[wanted].tolist() == [1.0, 1.0], name
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (lambda: Integer(low=0, high=1, outside_value=5), "must come with outside = 'code'"),
+        (lambda: Integer(low=0, high=1, outside=Outside.CODE, outside_value="x"), "can hold"),
+        (lambda: Integer(low=0, high=1, outside=Outside.CODE, outside_value=0.5), "can hold"),
+    ],
+)
+def test_a_value_for_outside_must_fit(column: Callable[[], Column], words: str) -> None:
+    """What no record could hold, or no code stands for, is refused."""
+    with pytest.raises(InvalidInput, match=words):
+        column()

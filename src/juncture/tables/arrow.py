@@ -103,8 +103,7 @@ def _make_column(
     column: Column, random: np.random.Generator, keep_dictionaries: bool
 ) -> _ColumnDecoder:
     if column.draw(np.zeros(0, dtype=np.int32), random).dtype == np.dtype(object):
-        special = column.coding.size - column.n_regular
-        values = pa.array([*column.regular, *[None] * special], column.arrow_type)
+        values = pa.array([*column.regular, *column.special_values], column.arrow_type)
         return _Labels(values, keep_dictionaries)
     return _Drawn(column, random)
 
@@ -137,6 +136,11 @@ class _Drawn:
         self.type, self._column, self._random = column.arrow_type, column, random
 
     def decode(self, codes: Codes) -> pa.Array:
-        values, n_regular = self._column.draw(codes, self._random), self._column.n_regular
-        mask = codes >= n_regular if self._column.coding.size > n_regular else None
+        column, n_regular = self._column, self._column.n_regular
+        values, mask = column.draw(codes, self._random), np.zeros(len(codes), dtype=np.bool_)
+        for code, value in enumerate(column.special_values, n_regular):
+            if value is None:
+                mask |= codes == code
+            else:
+                values[codes == code] = value
         return pa.array(values, self.type, mask=mask)

@@ -101,8 +101,10 @@ def _read_column(
             )
         if "outside" in entries:
             entries["outside"] = parse_outside(entries["outside"])
-        own = entries.pop("missing_values", None)
+        own, outside_value = entries.pop("missing_values", None), entries.pop("outside_value", None)
         column = kinds[kind].from_toml(entries)
+        if outside_value is not None:
+            column = replace(column, outside_value=outside_value)
         if own is not None:
             return replace(column, missing_values=own)
         # The default of the whole table does not take away what a column lists as a value.
@@ -142,6 +144,8 @@ def _entries(column: Column) -> TomlTable:
     entries = {"kind": column.kind, **column.to_toml()}
     entries |= {"missing": True} if column.missing else {}
     entries |= {"outside": column.outside} if column.outside is not Outside.ERROR else {}
+    if column.outside_value is not None:
+        entries["outside_value"] = column.outside_value
     if column.missing_values:
         entries["missing_values"] = list(column.missing_values)
     return entries

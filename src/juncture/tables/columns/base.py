@@ -8,6 +8,7 @@ it.
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -64,6 +65,9 @@ class Column(ABC):
 
     Texts must agree letter by letter. They are missing even where they would be regular values.
     """
+    outside_value: str | float | dt.date | None = None
+    """How synthetic records write a value outside the domain; by default texts as "(outside)", and
+    others as a missing value."""
 
     def __post_init__(self) -> None:
         if _KINDS.get(getattr(self, "kind", "")) is not type(self):
@@ -77,6 +81,44 @@ class Column(ABC):
             )
         object.__setattr__(self, "outside", parse_outside(self.outside))
         object.__setattr__(self, "missing_values", parse_missing_values(self.missing_values))
+        if self.outside_value is not None:
+            self._check_outside_value(self.outside_value)
+
+    def _check_outside_value(self, value: str | float | dt.date) -> None:
+        if self.outside is not Outside.CODE:
+            raise InvalidInput(
+                f"`outside_value` must come with outside = 'code'; got {value!r} with "
+                f"{str(self.outside)!r}. Other columns have no records outside."
+            )
+        if not self._can_hold(value):
+            raise InvalidInput(
+                f"`outside_value` must be a value that the column's records can hold; got "
+                f"{value!r} in a column of {self.arrow_type}."
+            )
+
+    def _can_hold(self, value: object) -> bool:
+        """Whether a decoded column, which has one type, can hold a value."""
+        kind = str(self.arrow_type)
+        if kind == "string":
+            return isinstance(value, str)
+        if kind.startswith("date"):
+            return type(value) is dt.date
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and (kind == "double" or (kind == "int64" and float(value).is_integer()))  # type: ignore[arg-type]
+
+    @cached_property
+    def special_values(self) -> tuple[Any, ...]:
+        """What records hold for the codes after the regular ones: missing, then outside.
+
+        A missing value is written as the table writes it, by the first of `missing_values` that the
+        column can hold.
+        """
+        usual = next((value for value in self.missing_values if self._can_hold(value)), None)
+        missing = (usual,) if self.missing else ()
+        outside = self.outside_value
+        if outside is None and self._can_hold(str(OUTSIDE)):
+            outside = str(OUTSIDE)
+        return (*missing, *((outside,) if self.outside is Outside.CODE else ()))
 
     @property
     @abstractmethod
@@ -113,8 +155,8 @@ class Column(ABC):
     def from_toml(cls, entries: TomlTable) -> Self:
         """The column that a table of TOML describes; by default, entries are the class's fields.
 
-        `kind` and `missing_values` are not among the entries, and `outside` is already an
-        `Outside`.
+        `kind`, `missing_values` and `outside_value` are not among the entries, and `outside` is
+        already an `Outside`.
         """
         return call_with_entries(cls, entries)
 
@@ -152,9 +194,10 @@ class Column(ABC):
         return np.asarray(labels[np.minimum(codes, self.n_regular - 1)])
 
     def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> list[Any]:
-        """A value for each code: None where it is missing or outside, else one inside its bin."""
-        pairs = zip(self.draw(codes, rng).tolist(), (codes < self.n_regular).tolist(), strict=True)
-        return [value if regular else None for value, regular in pairs]
+        """A value for each code: one inside its bin, or how missing and outside are written."""
+        pairs = zip(self.draw(codes, rng).tolist(), codes.tolist(), strict=True)
+        n, special = self.n_regular, self.special_values
+        return [value if code < n else special[code - n] for value, code in pairs]
 
     @property
     def display(self) -> Display:
