@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
@@ -32,6 +33,13 @@ from juncture.tables.workload import Task, Workload
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
+
+# Rounds that would put more noise than this on a measured cell are left out. At epsilon 1 that
+# allows 50 rounds: on 86 columns of 5,822 records, 22 to 50 had errors within 2 % of each other, 86
+# had 7 % more.
+_MAX_STDDEV = 150.0
+# With fewer rounds a model says too little, however exact.
+_MIN_ROUNDS = 16
 
 
 class Update(StrEnum):
@@ -76,7 +84,7 @@ class MWEM(Mechanism):
     budget: Budget
     _: KW_ONLY
     rounds: int | None = None
-    """The number of rounds; by default the number of attributes."""
+    """The number of rounds; by default, see `count_rounds`."""
     selection: Selection = Selection.MARGINAL
     update: Update = Update.MODEL
     measured_fraction: float = 0.5
@@ -100,9 +108,9 @@ class MWEM(Mechanism):
     ) -> Run:
         """Divide the budget. The data decides what is measured, but not what it costs."""
         self._check(workload)
-        prices = self.prices(len(workload.domain), neighbours)
+        rounds, facts = self.count_rounds(workload, neighbours), list[tuple[str, str]]()
+        prices = self.prices(rounds, neighbours)
         stddev = refuse_useless(prices.measurement.cell_stddev(neighbours))
-        rounds, facts = self.count_rounds(len(workload.domain)), list[tuple[str, str]]()
         costs = (prices.choice.selection_cost, prices.measurement.cost) * rounds
         if prices.total is not None:
             costs = (prices.total.cost, *costs)
@@ -113,7 +121,7 @@ class MWEM(Mechanism):
             budget=self.budget,
             neighbours=neighbours,
             costs=costs,
-            execute=lambda curator, watch: self._execute(curator, workload, prices, watch),
+            execute=lambda curator, watch: self._execute(curator, workload, rounds, watch),
             facts=(
                 ("rounds", f"{rounds}: each chooses one marginal of {len(workload.tasks)}, "
                  "measures it"),
@@ -124,17 +132,15 @@ class MWEM(Mechanism):
             ),
         )  # fmt: skip
 
-    def _execute(
-        self, curator: Curator, workload: Workload, prices: Prices, watch: Watch
-    ) -> Findings:
+    def _execute(self, curator: Curator, workload: Workload, rounds: int, watch: Watch) -> Findings:
         """Choose, measure and update, round after round."""
+        prices = self.prices(rounds, curator.neighbours)
         total, measurements = _measure_total(curator, prices)
         state: _State = (
             _ModelState(curator.domain, total, self.max_steps)
             if self.update is Update.MODEL
             else _WeightState(curator.domain, total, self)
         )
-        rounds = self.count_rounds(len(curator.domain))
         for done in range(1, rounds + 1):
             limit = self.max_model_cells * done // rounds
             clique, query = self._choose(curator, workload, state, limit, prices)
@@ -154,16 +160,35 @@ class MWEM(Mechanism):
                 f"{self.measured_fraction} and {self.total_share}."
             )
 
-    def count_rounds(self, n_attributes: int) -> int:
-        """How many rounds there will be."""
-        return self.rounds or n_attributes
+    def count_rounds(self, workload: Workload, neighbours: Neighbours) -> int:
+        """How many rounds there will be: `rounds`, or what the budget allows; no data is asked.
 
-    def prices(self, n_attributes: int, neighbours: Neighbours) -> Prices:
-        """What the number of records, a choice and a measurement cost."""
+        One for each attribute, or fewer where the noise on a measured cell would have a standard
+        deviation above 150; but 16 at least (or as many as there are attributes), and enough for
+        each attribute to be measured once.
+
+        >>> wide = Workload.all_marginals(Domain({f"column {i}": 2 for i in range(86)}), 2)
+        >>> budgets = [Budget(epsilon=epsilon) for epsilon in (0.1, 1.0, 10.0)]
+        >>> [MWEM(each).count_rounds(wide, Neighbours.ADD_OR_REMOVE) for each in budgets]
+        [43, 50, 86]
+        """
+        if self.rounds is not None:
+            return self.rounds
+        n_attributes = len(workload.domain)
+        widest = max(1, *map(len, workload.cliques))
+        rounds, least = n_attributes, max(_MIN_ROUNDS, math.ceil(n_attributes / widest))
+        while rounds > least and (
+            self.prices(rounds, neighbours).measurement.cell_stddev(neighbours) > _MAX_STDDEV
+        ):
+            rounds -= 1
+        return rounds
+
+    def prices(self, rounds: int, neighbours: Neighbours) -> Prices:
+        """What the number of records, a choice and a measurement cost in so many rounds."""
         whole, total = self.budget.price, None
         if neighbours is Neighbours.ADD_OR_REMOVE:
             total, whole = whole.share(self.total_share), whole.share(1.0 - self.total_share)
-        fraction, rounds = self.measured_fraction, self.count_rounds(n_attributes)
+        fraction = self.measured_fraction
         return Prices(whole.share((1.0 - fraction) / rounds), whole.share(fraction / rounds), total)
 
     def _choose(
