@@ -18,6 +18,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -55,22 +56,32 @@ def main() -> None:
     parser.add_argument("--mechanism", help="by default, what juncture chooses")
     parser.add_argument("--only", choices=["plan", "release"])
     parser.add_argument("--epsilon", default="1")
+    parser.add_argument("--write", type=Path, help="write the tables to this folder, and no more")
     options = parser.parse_args()
-    print(f"{'table':<30} {'command':<8} {'mechanism':<10} {'seconds':>8} {'peak memory':>12}")
-    for name in options.shape or SHAPES:
+    names = options.shape or list(SHAPES)
+    if options.write:
+        for name in names:
+            write_table(options.write, SHAPES[name])
+        return
+    head = f"{'table':<30} {'command':<8} {'mechanism':<10}"
+    print(f"{head} {'seconds':>8} {'processor':>10} {'peak memory':>12}")
+    for name in names:
         shape = SHAPES[name]
         with tempfile.TemporaryDirectory() as folder:
-            data, schema = write_table(Path(folder), shape)
+            # In a process of its own: the memory of this one would count as that of its children.
+            write = [sys.executable, __file__, "--write", folder, "--shape", name]
+            subprocess.run(write, check=True)
+            data, schema = Path(folder, "table.csv"), Path(folder, "table.toml")
             for command in [options.only] if options.only else ["plan", "release"]:
                 arguments = _arguments(command, data, schema, options)
-                seconds, peak, mechanism = run_command(arguments)
+                spent = run_command(arguments)
                 what = f"{name} {shape.n_columns} x {shape.n_records:,}"
-                row = f"{what:<30} {command:<8} {mechanism:<10} {seconds:8.1f}"
-                print(f"{row} {peak / 2**20:8.0f} MiB", flush=True)
+                row = f"{what:<30} {command:<8} {spent.mechanism:<10} {spent.seconds:8.1f}"
+                print(f"{row} {spent.processor:8.1f} s {spent.peak / 2**20:8.0f} MiB", flush=True)
 
 
-def write_table(folder: Path, shape: Shape) -> tuple[Path, Path]:
-    """A CSV file of that shape and its schema."""
+def write_table(folder: Path, shape: Shape) -> None:
+    """Write a CSV file of that shape and its schema."""
     rng = np.random.default_rng(SEED)
     kinds = rng.integers(0, _N_KINDS, shape.n_records)
     columns, raw = dict[str, Column](), dict[str, pa.Array]()
@@ -88,10 +99,8 @@ def write_table(folder: Path, shape: Shape) -> tuple[Path, Path]:
         else:
             columns[name] = Integer(low=0, high=n_values - 1)
             raw[name] = pa.array(codes)
-    data, schema = folder / "table.csv", folder / "table.toml"
-    pa_csv.write_csv(pa.table(raw), data)
-    schema.write_text(schema_toml(Schema(columns)), encoding="utf-8")
-    return data, schema
+    pa_csv.write_csv(pa.table(raw), folder / "table.csv")
+    (folder / "table.toml").write_text(schema_toml(Schema(columns)), encoding="utf-8")
 
 
 def _arguments(command: str, data: Path, schema: Path, options: argparse.Namespace) -> list[str]:
@@ -106,8 +115,19 @@ def _arguments(command: str, data: Path, schema: Path, options: argparse.Namespa
     return arguments
 
 
-def run_command(arguments: list[str]) -> tuple[float, int, str]:
-    """The seconds and the largest resident memory of one command, and the mechanism it used."""
+class Spent(NamedTuple):
+    """What one command took."""
+
+    seconds: float
+    processor: float
+    """The seconds of all its threads together: on a busy machine, what to compare."""
+    peak: int
+    """The largest resident memory, in bytes."""
+    mechanism: str
+
+
+def run_command(arguments: list[str]) -> Spent:
+    """What a command takes in a process of its own, and the mechanism that it used."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "juncture", *arguments], stdout=subprocess.PIPE, text=True
@@ -119,7 +139,8 @@ def run_command(arguments: list[str]) -> tuple[float, int, str]:
     if status != 0:
         raise SystemExit(f"`juncture {arguments[0]}` must succeed; got status {status}.")
     unit = 1 if sys.platform == "darwin" else 1024
-    return seconds, used.ru_maxrss * unit, json.loads(output)["mechanism"]
+    processor = used.ru_utime + used.ru_stime
+    return Spent(seconds, processor, used.ru_maxrss * unit, json.loads(output)["mechanism"])
 
 
 if __name__ == "__main__":

@@ -205,6 +205,10 @@ class Plan:
         """
         return max(1, self._incremental.cells_with(self._positions(clique)))
 
+    def fits_with(self, clique: Iterable[str], max_cells: int) -> bool:
+        """Whether `cells_with` is at most `max_cells`; asking this is cheaper."""
+        return self._incremental.fits_with(self._positions(clique), max_cells) and max_cells >= 1
+
     def __str__(self) -> str:
         return describe(self)
 

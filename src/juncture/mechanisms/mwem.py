@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -11,20 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from juncture._util.watch import Watch
-from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
-from juncture.fit.estimation import Estimate, estimate
-from juncture.fit.solvers.accelerated import Accelerated
-from juncture.fit.summary import FitSummary
 from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
-from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
-from juncture.model.model import Model
+from juncture.mechanisms.mwem_state import ModelState, State, WeightState
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import Price
 from juncture.privacy.score import MarginalError, RowError
 from juncture.tables.domain import Clique, Domain
-from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.blocks import AllRanges, Block, Identity, Point, Prefix, Range, Total
 from juncture.tables.queries.blocks import Matrix as MatrixBlock
@@ -136,11 +129,14 @@ class MWEM(Mechanism):
         """Choose, measure and update, round after round."""
         prices = self.prices(rounds, curator.neighbours)
         total, measurements = _measure_total(curator, prices)
-        state: _State = (
-            _ModelState(curator.domain, total, self.max_steps)
+        state: State = (
+            ModelState(curator.domain, total, self.max_steps)
             if self.update is Update.MODEL
-            else _WeightState(curator.domain, total, self)
-        )
+            else WeightState(
+                curator.domain, total, passes=self.passes,
+                factored=self.update is Update.FACTORED, max_bytes=self.max_table_bytes,
+            )
+        )  # fmt: skip
         for done in range(1, rounds + 1):
             limit = self.max_model_cells * done // rounds
             clique, query = self._choose(curator, workload, state, limit, prices)
@@ -195,11 +191,11 @@ class MWEM(Mechanism):
         self,
         curator: Curator,
         workload: Workload,
-        state: _State,
+        state: State,
         limit: int,
         prices: Prices,
     ) -> tuple[Clique, Kron | None]:
-        tasks = [task for task in workload.tasks if state.cells_with(task.clique) <= limit]
+        tasks = [task for task in workload.tasks if state.fits_with(task.clique, limit)]
         tasks = tasks or [min(workload.tasks, key=lambda task: state.cells_with(task.clique))]
         tables = state.project_all([task.clique for task in tasks])
         if self.selection is Selection.QUERY:
@@ -233,75 +229,6 @@ def _measure_total(curator: Curator, prices: Prices) -> tuple[float, list[Measur
     assert prices.total is not None  # where the number is private, it has a price
     measured = curator.measure((), prices.total)
     return float(max(1, round(float(measured.values[0])))), [measured]
-
-
-class _State:
-    """An estimate that can be updated by measurements."""
-
-    model: Model | None = None
-    fit: FitSummary | None = None
-
-    def update(self, measurements: Sequence[Measurement]) -> None:
-        raise NotImplementedError
-
-    def project(self, clique: Clique) -> Factor:
-        raise NotImplementedError
-
-    def project_all(self, cliques: Sequence[Clique]) -> list[Factor]:
-        return [self.project(clique) for clique in cliques]
-
-    def cells_with(self, clique: Clique) -> int:
-        raise NotImplementedError
-
-
-class _ModelState(_State):
-    """The graphical-model form."""
-
-    def __init__(self, domain: Domain, total: float, max_steps: int) -> None:
-        self._total, self._max_steps = total, max_steps
-        self.model = Model.of_potentials(domain, [], total)
-
-    def update(self, measurements: Sequence[Measurement]) -> None:
-        assert self.model is not None
-        # A round's fit is only the start of the next: a proof that it is the best would be wasted.
-        result: Estimate = estimate(
-            self.model.domain, measurements, total=self._total, start=self.model,
-            solver=Accelerated(), max_steps=self._max_steps,
-        )  # fmt: skip
-        self.model, self.fit = result.model, result.summary
-
-    def project(self, clique: Clique) -> Factor:
-        assert self.model is not None
-        return self.model.project(clique)
-
-    def project_all(self, cliques: Sequence[Clique]) -> list[Factor]:
-        assert self.model is not None
-        return list(self.model.project_many(cliques))
-
-    def cells_with(self, clique: Clique) -> int:
-        assert self.model is not None
-        plan: Plan = self.model.plan
-        return plan.cells_with(clique)
-
-
-class _WeightState(_State):
-    """The forms with multiplicative weights."""
-
-    def __init__(self, domain: Domain, total: float, options: MWEM) -> None:
-        self._domain, self._passes = domain, options.passes
-        self._weights = MultiplicativeWeights(
-            domain, total, factored=options.update is Update.FACTORED,
-            max_bytes=options.max_table_bytes,
-        )  # fmt: skip
-
-    def update(self, measurements: Sequence[Measurement]) -> None:
-        self._weights.fit(measurements, self._passes)
-
-    def project(self, clique: Clique) -> Factor:
-        return self._weights.project(clique)
-
-    def cells_with(self, clique: Clique) -> int:
-        return self._domain.size_of(clique)
 
 
 def extract_row(task: Task, domain: Domain, row: int) -> Kron:
