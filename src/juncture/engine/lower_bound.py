@@ -18,8 +18,16 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import NamedTuple
+
+from juncture.engine.elimination import build_graph
+from juncture.engine.plan_text import abbreviate, format_bytes
+from juncture.errors import ModelTooLarge
+from juncture.tables.domain import Domain
+
+# Exponentials of larger numbers do not fit into floats.
+_MAX_LOG = 700.0
 
 
 class TightCore(NamedTuple):
@@ -51,3 +59,21 @@ def find_tight_core(graph: Mapping[int, Set[int]], sizes: Sequence[int]) -> Tigh
                 weights[other] -= logs[vertex]
                 heapq.heappush(heap, (weights[other], other))
     return TightCore(2.0 / 3.0 * best, tuple(sorted(removed[n_removed:])))
+
+
+def refuse_hopeless(
+    domain: Domain, scopes: Sequence[Collection[int]], limit: int, bytes_per_cell: int
+) -> None:
+    """Refuse cliques, as positions in the domain, if every plan of them exceeds the limit."""
+    core = find_tight_core(build_graph(range(len(domain)), scopes), domain.shape)
+    log_bytes = core.log_cells + math.log(bytes_per_cell)
+    if log_bytes <= math.log(max(1, limit)):
+        return
+    needed = format_bytes(int(math.exp(min(log_bytes, _MAX_LOG))))
+    names = tuple(domain.attributes[vertex] for vertex in core.vertices)
+    raise ModelTooLarge(
+        f"`cliques` must give a model within {format_bytes(limit)}; got {len(scopes)} that need "
+        f"at least {needed}, because {len(names)} attributes ({abbreviate(names)}) are measured "
+        "with too many of the others. Measure fewer sets of attributes, merge values of the "
+        "largest attributes, or raise `memory_limit`."
+    )

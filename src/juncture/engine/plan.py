@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +14,7 @@ from juncture.engine.contraction import Contraction, Step
 from juncture.engine.elimination import build_graph, eliminate
 from juncture.engine.growth import IncrementalElimination
 from juncture.engine.junction import EMPTY_CLIQUE_ALONE, JunctionTree, build_junction_tree
-from juncture.engine.lower_bound import find_tight_core
+from juncture.engine.lower_bound import refuse_hopeless
 from juncture.engine.order_search import Bucket
 from juncture.engine.plan_text import abbreviate, describe, format_bytes, format_count
 from juncture.errors import InvalidInput, ModelTooLarge
@@ -37,8 +36,6 @@ _SURELY_FREE = 1 << 24
 _BYTES_PER_CELL = 8 * 2
 # So few cliques are planned in less than a second, whatever they are.
 _SOON_PLANNED = 200
-# Larger numbers do not fit into floats.
-_MAX_LOG = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,20 +259,9 @@ def _resolve_limit(memory_limit: int | None) -> int:
 
 def _refuse_hopeless(domain: Domain, cliques: Sequence[Clique], memory_limit: int | None) -> None:
     """Refuse at once what no plan could fit into the limit: planning it could take minutes."""
-    if len(cliques) <= _SOON_PLANNED:
-        return
-    core = find_tight_core(build_graph(range(len(domain)), _scopes(domain, cliques)), domain.shape)
-    log_bytes, limit = core.log_cells + math.log(_BYTES_PER_CELL), _resolve_limit(memory_limit)
-    if log_bytes <= math.log(max(1, limit)):
-        return
-    needed = format_bytes(int(math.exp(min(log_bytes, _MAX_LOG))))
-    names = _names(domain, core.vertices)
-    raise ModelTooLarge(
-        f"`cliques` must give a model within {format_bytes(limit)}; got {len(cliques)} that need "
-        f"at least {needed}, because {len(names)} attributes ({abbreviate(names)}) are measured "
-        "with too many of the others. Measure fewer sets of attributes, merge values of the "
-        "largest attributes, or raise `memory_limit`."
-    )
+    if len(cliques) > _SOON_PLANNED:
+        limit = _resolve_limit(memory_limit)
+        refuse_hopeless(domain, _scopes(domain, cliques), limit, _BYTES_PER_CELL)
 
 
 def _scopes(domain: Domain, cliques: Iterable[Clique]) -> list[list[int]]:
