@@ -64,6 +64,8 @@ def _trial_of(mechanism: Mechanism) -> Trial:
         seeded = mechanism
         if isinstance(mechanism, PrivBayes | DualQuery):
             seeded = replace(mechanism, rng=seed)
+        if isinstance(mechanism, MWEM) and mechanism.rounds is None:
+            seeded = replace(mechanism, rounds=len(data.domain))  # as in the paper
         return error_of(simulate(seeded, data, seed), data)
 
     return trial

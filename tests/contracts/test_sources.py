@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from juncture.errors import InvalidInput, UnreadableFile
+from juncture.private.sources import duck
 from juncture.private.sources.duck import DuckDB
 from juncture.private.sources.read import read_table
 from juncture.private.sources.source import CodedTable, Source
@@ -249,9 +250,33 @@ def test_spark_refuses_in_the_same_words(spark: Any) -> None:
 def test_one_function_reads_every_table(kind: str, tmp_path: Path) -> None:
     """Files, folders, tables in memory and relations are all counted as plain Python does."""
     source = read_table(DUCK[kind](tmp_path), SCHEMA, memory_limit="500MB")
-    assert isinstance(source, DuckDB)
     for clique in (("city",), ("joined", "age")):
         np.testing.assert_array_equal(source.exact_counts([clique])[0].values, expected(clique))
+
+
+def test_codes_are_counted_in_memory_if_they_fit() -> None:
+    """A code is a byte, or four where a column has over 256 values; one byte less is too few."""
+    wide = Schema({**COLUMNS, "age": Integer(low=0, high=256, missing=True)})
+    for schema, n_bytes in ((SCHEMA, N * len(COLUMNS)), (wide, 4 * N * len(COLUMNS))):
+        assert isinstance(read_table(arrow(), schema, max_code_bytes=n_bytes), CodedTable)
+        assert isinstance(read_table(arrow(), schema, max_code_bytes=n_bytes - 1), DuckDB)
+
+
+def test_codes_in_memory_leave_nothing_in_the_users_database() -> None:
+    """The temporary table of a relation is dropped once its codes are in memory."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT 20 AS age")
+    read_table(connection.table("people"), Schema({"age": Integer(low=18, high=30)}))
+    tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    assert tables == [("people",)]
+
+
+def test_a_scan_counts_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that passes through memory in pieces of a few records has the counts of the whole."""
+    monkeypatch.setattr(duck, "_PIECE_BYTES", 64)
+    cliques: list[tuple[str, ...]] = [("city",), ("joined", "age"), (), ("member", "city", "age")]
+    for clique, found in zip(cliques, DuckDB(arrow(), SCHEMA).exact_counts(cliques), strict=True):
+        np.testing.assert_array_equal(found.values, expected(clique))
 
 
 def test_a_schema_may_be_given_by_its_file(tmp_path: Path) -> None:

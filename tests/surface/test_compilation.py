@@ -61,6 +61,41 @@ def test_a_later_process_does_not_import_the_compiler(cache: Path) -> None:
     assert first["record"] == {"a": 1, "b": 2, "c": 3}
 
 
+INTERRUPTED = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+import juncture as jn
+from juncture.engine.compiled import entry_points
+
+def interrupt():
+    raise KeyboardInterrupt
+
+entry_points.compile_all = interrupt
+folder = Path(sys.argv[1])
+table = pa.table({"age": [31, 40, 57], "smokes": [True, False, True]})
+schema = jn.Schema({"age": jn.Integer(low=0, high=99), "smokes": jn.Boolean()})
+for mechanism in ("hdmm", "mwem"):
+    try:
+        jn.release(table, schema, jn.Budget(epsilon=1), ledger=folder / "new", mechanism=mechanism)
+    except KeyboardInterrupt:
+        print("interrupted", (folder / "new").exists())
+ledger = jn.Ledger.create(folder / "old", jn.Budget(epsilon=1))
+try:
+    jn.Curator(jn.read_table(table, schema), ledger).measure(("age",), jn.Pure(0.5))
+except KeyboardInterrupt:
+    print("interrupted", ledger.spent)
+"""
+
+
+def test_an_interrupted_compilation_costs_nothing(tmp_path: Path) -> None:
+    """Ctrl-C while the machine code is made leaves no ledger behind, and nothing spent in one."""
+    environment = {**os.environ, "JUNCTURE_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines() == ["interrupted False"] * 2 + ["interrupted 0.0"]
+
+
 def test_threads_may_be_the_first_to_ask(cache: Path) -> None:
     """Two threads that load the routines at once get the same ones, which stay."""
     script = """

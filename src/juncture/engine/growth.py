@@ -57,6 +57,12 @@ class IncrementalElimination:
         """The cells of a junction tree that holds the clique as well."""
         return self._find_best(frozenset(clique))[0]
 
+    def fits_with(self, clique: Iterable[int], max_cells: int) -> bool:
+        """Whether those are at most so many: the order is searched again only where it decides."""
+        vertices = frozenset(clique)
+        kept = self._cells_after(self._propagate(vertices))
+        return kept <= max_cells or self._find_best(vertices)[0] <= max_cells
+
     def buckets_with(self, clique: Iterable[int]) -> list[Bucket]:
         """The buckets of that junction tree's elimination order.
 

@@ -14,6 +14,7 @@ from juncture.engine.contraction import Contraction, Step
 from juncture.engine.elimination import build_graph, eliminate
 from juncture.engine.growth import IncrementalElimination
 from juncture.engine.junction import EMPTY_CLIQUE_ALONE, JunctionTree, build_junction_tree
+from juncture.engine.lower_bound import refuse_hopeless
 from juncture.engine.order_search import Bucket
 from juncture.engine.plan_text import abbreviate, describe, format_bytes, format_count
 from juncture.errors import InvalidInput, ModelTooLarge
@@ -31,6 +32,10 @@ SHARE_OF_FREE_MEMORY = 0.5
 MAX_TREE_RATIO, UNNOTICED_BYTES = 3.5, 1 << 22
 # Plans up to this size fit without asking the system for its free memory.
 _SURELY_FREE = 1 << 24
+# A cell of a stored table takes at least this (see `_estimate_cost`).
+_BYTES_PER_CELL = 8 * 2
+# So few cliques are planned in less than a second, whatever they are.
+_SOON_PLANNED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ class Plan:
         - `seed`: of the randomised search for a good elimination order.
         """
         measured = tuple(dict.fromkeys(map(domain.canonical, cliques)))
+        _refuse_hopeless(domain, measured, memory_limit)
         return _search(domain, measured, seed)._check_memory(memory_limit)
 
     def extend(
@@ -106,6 +112,7 @@ class Plan:
         """The plan with one more clique, never larger than `cells_with` predicts."""
         added = self.domain.canonical(clique)
         measured = tuple(dict.fromkeys((*self.cliques, added)))
+        _refuse_hopeless(self.domain, measured, memory_limit)
         fresh = _search(self.domain, measured, seed)
         if self.cells_with(added) < fresh.cells:
             kept = self._incremental.buckets_with(self._positions(added))
@@ -195,6 +202,10 @@ class Plan:
         """
         return max(1, self._incremental.cells_with(self._positions(clique)))
 
+    def fits_with(self, clique: Iterable[str], max_cells: int) -> bool:
+        """Whether `cells_with` is at most `max_cells`; asking this is cheaper."""
+        return self._incremental.fits_with(self._positions(clique), max_cells) and max_cells >= 1
+
     def __str__(self) -> str:
         return describe(self)
 
@@ -219,16 +230,9 @@ class Plan:
 
     def _check_memory(self, memory_limit: int | None) -> Plan:
         """The plan itself, or an error if it exceeds the limit."""
-        limit = memory_limit
-        if limit is None:
-            if self.size_bytes <= _SURELY_FREE:
-                return self
-            limit = int(free_memory_bytes() * SHARE_OF_FREE_MEMORY)
-        if limit < 0:
-            raise InvalidInput(
-                f"`memory_limit` must be a number of bytes; got {limit}. "
-                "Leave it out to use a share of what is free."
-            )
+        if memory_limit is None and self.size_bytes <= _SURELY_FREE:
+            return self
+        limit = _resolve_limit(memory_limit)
         if self.size_bytes > limit:
             raise ModelTooLarge(
                 f"`cliques` must give a model within {format_bytes(limit)}; got one of "
@@ -239,6 +243,25 @@ class Plan:
                 "of the largest attributes, or raise `memory_limit`."
             )
         return self
+
+
+def _resolve_limit(memory_limit: int | None) -> int:
+    """The limit in bytes; by default, a share of what is free."""
+    if memory_limit is None:
+        return int(free_memory_bytes() * SHARE_OF_FREE_MEMORY)
+    if memory_limit < 0:
+        raise InvalidInput(
+            f"`memory_limit` must be a number of bytes; got {memory_limit}. "
+            "Leave it out to use a share of what is free."
+        )
+    return memory_limit
+
+
+def _refuse_hopeless(domain: Domain, cliques: Sequence[Clique], memory_limit: int | None) -> None:
+    """Refuse at once what no plan could fit into the limit: planning it could take minutes."""
+    if len(cliques) > _SOON_PLANNED:
+        limit = _resolve_limit(memory_limit)
+        refuse_hopeless(domain, _scopes(domain, cliques), limit, _BYTES_PER_CELL)
 
 
 def _scopes(domain: Domain, cliques: Iterable[Clique]) -> list[list[int]]:

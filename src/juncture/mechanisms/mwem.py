@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from juncture._util.watch import Watch
-from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
-from juncture.fit.estimation import Estimate, estimate
-from juncture.fit.solvers.accelerated import Accelerated
-from juncture.fit.summary import FitSummary
 from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
-from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
-from juncture.model.model import Model
+from juncture.mechanisms.mwem_state import ModelState, State, WeightState
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import Price
 from juncture.privacy.score import MarginalError, RowError
 from juncture.tables.domain import Clique, Domain
-from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.blocks import AllRanges, Block, Identity, Point, Prefix, Range, Total
 from juncture.tables.queries.blocks import Matrix as MatrixBlock
@@ -32,6 +26,13 @@ from juncture.tables.workload import Task, Workload
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
+
+# Rounds that would put more noise than this on a measured cell are left out. At epsilon 1 that
+# allows 50 rounds: on 86 columns of 5,822 records, 22 to 50 had errors within 2 % of each other, 86
+# had 7 % more.
+_MAX_STDDEV = 150.0
+# With fewer rounds a model says too little, however exact.
+_MIN_ROUNDS = 16
 
 
 class Update(StrEnum):
@@ -76,7 +77,7 @@ class MWEM(Mechanism):
     budget: Budget
     _: KW_ONLY
     rounds: int | None = None
-    """The number of rounds; by default the number of attributes."""
+    """The number of rounds; by default, see `count_rounds`."""
     selection: Selection = Selection.MARGINAL
     update: Update = Update.MODEL
     measured_fraction: float = 0.5
@@ -100,9 +101,9 @@ class MWEM(Mechanism):
     ) -> Run:
         """Divide the budget. The data decides what is measured, but not what it costs."""
         self._check(workload)
-        prices = self.prices(len(workload.domain), neighbours)
+        rounds, facts = self.count_rounds(workload, neighbours), list[tuple[str, str]]()
+        prices = self.prices(rounds, neighbours)
         stddev = refuse_useless(prices.measurement.cell_stddev(neighbours))
-        rounds, facts = self.count_rounds(len(workload.domain)), list[tuple[str, str]]()
         costs = (prices.choice.selection_cost, prices.measurement.cost) * rounds
         if prices.total is not None:
             costs = (prices.total.cost, *costs)
@@ -113,7 +114,7 @@ class MWEM(Mechanism):
             budget=self.budget,
             neighbours=neighbours,
             costs=costs,
-            execute=lambda curator, watch: self._execute(curator, workload, prices, watch),
+            execute=lambda curator, watch: self._execute(curator, workload, rounds, watch),
             facts=(
                 ("rounds", f"{rounds}: each chooses one marginal of {len(workload.tasks)}, "
                  "measures it"),
@@ -124,17 +125,18 @@ class MWEM(Mechanism):
             ),
         )  # fmt: skip
 
-    def _execute(
-        self, curator: Curator, workload: Workload, prices: Prices, watch: Watch
-    ) -> Findings:
+    def _execute(self, curator: Curator, workload: Workload, rounds: int, watch: Watch) -> Findings:
         """Choose, measure and update, round after round."""
+        prices = self.prices(rounds, curator.neighbours)
         total, measurements = _measure_total(curator, prices)
-        state: _State = (
-            _ModelState(curator.domain, total, self.max_steps)
+        state: State = (
+            ModelState(curator.domain, total, self.max_steps)
             if self.update is Update.MODEL
-            else _WeightState(curator.domain, total, self)
-        )
-        rounds = self.count_rounds(len(curator.domain))
+            else WeightState(
+                curator.domain, total, passes=self.passes,
+                factored=self.update is Update.FACTORED, max_bytes=self.max_table_bytes,
+            )
+        )  # fmt: skip
         for done in range(1, rounds + 1):
             limit = self.max_model_cells * done // rounds
             clique, query = self._choose(curator, workload, state, limit, prices)
@@ -154,27 +156,46 @@ class MWEM(Mechanism):
                 f"{self.measured_fraction} and {self.total_share}."
             )
 
-    def count_rounds(self, n_attributes: int) -> int:
-        """How many rounds there will be."""
-        return self.rounds or n_attributes
+    def count_rounds(self, workload: Workload, neighbours: Neighbours) -> int:
+        """How many rounds there will be: `rounds`, or what the budget allows; no data is asked.
 
-    def prices(self, n_attributes: int, neighbours: Neighbours) -> Prices:
-        """What the number of records, a choice and a measurement cost."""
+        One for each attribute, or fewer where the noise on a measured cell would have a standard
+        deviation above 150; but 16 at least (or as many as there are attributes), and enough for
+        each attribute to be measured once.
+
+        >>> wide = Workload.all_marginals(Domain({f"column {i}": 2 for i in range(86)}), 2)
+        >>> budgets = [Budget(epsilon=epsilon) for epsilon in (0.1, 1.0, 10.0)]
+        >>> [MWEM(each).count_rounds(wide, Neighbours.ADD_OR_REMOVE) for each in budgets]
+        [43, 50, 86]
+        """
+        if self.rounds is not None:
+            return self.rounds
+        n_attributes = len(workload.domain)
+        widest = max(1, *map(len, workload.cliques))
+        rounds, least = n_attributes, max(_MIN_ROUNDS, math.ceil(n_attributes / widest))
+        while rounds > least and (
+            self.prices(rounds, neighbours).measurement.cell_stddev(neighbours) > _MAX_STDDEV
+        ):
+            rounds -= 1
+        return rounds
+
+    def prices(self, rounds: int, neighbours: Neighbours) -> Prices:
+        """What the number of records, a choice and a measurement cost in so many rounds."""
         whole, total = self.budget.price, None
         if neighbours is Neighbours.ADD_OR_REMOVE:
             total, whole = whole.share(self.total_share), whole.share(1.0 - self.total_share)
-        fraction, rounds = self.measured_fraction, self.count_rounds(n_attributes)
+        fraction = self.measured_fraction
         return Prices(whole.share((1.0 - fraction) / rounds), whole.share(fraction / rounds), total)
 
     def _choose(
         self,
         curator: Curator,
         workload: Workload,
-        state: _State,
+        state: State,
         limit: int,
         prices: Prices,
     ) -> tuple[Clique, Kron | None]:
-        tasks = [task for task in workload.tasks if state.cells_with(task.clique) <= limit]
+        tasks = [task for task in workload.tasks if state.fits_with(task.clique, limit)]
         tasks = tasks or [min(workload.tasks, key=lambda task: state.cells_with(task.clique))]
         tables = state.project_all([task.clique for task in tasks])
         if self.selection is Selection.QUERY:
@@ -208,75 +229,6 @@ def _measure_total(curator: Curator, prices: Prices) -> tuple[float, list[Measur
     assert prices.total is not None  # where the number is private, it has a price
     measured = curator.measure((), prices.total)
     return float(max(1, round(float(measured.values[0])))), [measured]
-
-
-class _State:
-    """An estimate that can be updated by measurements."""
-
-    model: Model | None = None
-    fit: FitSummary | None = None
-
-    def update(self, measurements: Sequence[Measurement]) -> None:
-        raise NotImplementedError
-
-    def project(self, clique: Clique) -> Factor:
-        raise NotImplementedError
-
-    def project_all(self, cliques: Sequence[Clique]) -> list[Factor]:
-        return [self.project(clique) for clique in cliques]
-
-    def cells_with(self, clique: Clique) -> int:
-        raise NotImplementedError
-
-
-class _ModelState(_State):
-    """The graphical-model form."""
-
-    def __init__(self, domain: Domain, total: float, max_steps: int) -> None:
-        self._total, self._max_steps = total, max_steps
-        self.model = Model.of_potentials(domain, [], total)
-
-    def update(self, measurements: Sequence[Measurement]) -> None:
-        assert self.model is not None
-        # A round's fit is only the start of the next: a proof that it is the best would be wasted.
-        result: Estimate = estimate(
-            self.model.domain, measurements, total=self._total, start=self.model,
-            solver=Accelerated(), max_steps=self._max_steps,
-        )  # fmt: skip
-        self.model, self.fit = result.model, result.summary
-
-    def project(self, clique: Clique) -> Factor:
-        assert self.model is not None
-        return self.model.project(clique)
-
-    def project_all(self, cliques: Sequence[Clique]) -> list[Factor]:
-        assert self.model is not None
-        return list(self.model.project_many(cliques))
-
-    def cells_with(self, clique: Clique) -> int:
-        assert self.model is not None
-        plan: Plan = self.model.plan
-        return plan.cells_with(clique)
-
-
-class _WeightState(_State):
-    """The forms with multiplicative weights."""
-
-    def __init__(self, domain: Domain, total: float, options: MWEM) -> None:
-        self._domain, self._passes = domain, options.passes
-        self._weights = MultiplicativeWeights(
-            domain, total, factored=options.update is Update.FACTORED,
-            max_bytes=options.max_table_bytes,
-        )  # fmt: skip
-
-    def update(self, measurements: Sequence[Measurement]) -> None:
-        self._weights.fit(measurements, self._passes)
-
-    def project(self, clique: Clique) -> Factor:
-        return self._weights.project(clique)
-
-    def cells_with(self, clique: Clique) -> int:
-        return self._domain.size_of(clique)
 
 
 def extract_row(task: Task, domain: Domain, row: int) -> Kron:

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from juncture.engine.compiled.loader import load_routines
 from juncture.errors import InvalidInput, NotPublic
 from juncture.privacy import score_units
 from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
@@ -26,6 +27,7 @@ from juncture.privacy.request import Request, describe_query, table_domain
 from juncture.privacy.score import SCORES, Score, Setting, counting_operator
 from juncture.private.journal import Journal, Outcome
 from juncture.private.noise import ExactSampler, Integers, Sampler
+from juncture.private.sources.kept_counts import KeptCounts
 from juncture.private.sources.source import Source
 from juncture.tables.domain import Clique, Domain, names_of
 from juncture.tables.factor import Factor
@@ -97,7 +99,8 @@ class Curator:
         """A curator of a source; a journal keeps its outcomes, and gives those that it has."""
         if not source.is_public:
             raise NotPublic.of_draft("source.schema")
-        self._source, self._ledger, self._journal = source, ledger, journal
+        load_routines()  # before anything is paid: compiling takes long, and may be interrupted
+        self._source, self._ledger, self._journal = KeptCounts(source), ledger, journal
         self._sampler: Sampler = ExactSampler()
         self._events: list[Entry] = []
 

@@ -149,6 +149,8 @@ class Factor:
                 f"`attributes` must be all of {self.domain.attributes}; got {target.attributes}. "
                 "Use project() to sum some of them out."
             )
+        if target.attributes == self.domain.attributes:
+            return self
         axes = [self.domain.positions[name] for name in target]
         return self._derive(target, self.values.transpose(axes))
 
@@ -226,11 +228,13 @@ class Factor:
                 f"`other` must be a factor or a number; got a value of type {kind}. "
                 "Wrap an array as Factor(domain, array)."
             )
-        right = other if isinstance(other, Factor) else Factor.full(Domain(), float(other))
-        domain = self.domain.merge(right.domain)
+        if not isinstance(other, Factor):  # there are no axes to match
+            with np.errstate(all="ignore"):
+                return self._derive(self.domain, operation(self.values, float(other)))
+        domain = self.domain.merge(other.domain)
         with np.errstate(all="ignore"):
-            values = operation(_align(self, domain), _align(right, domain))
-        return Factor(domain, values, self.codebook or right.codebook)
+            values = operation(_align(self, domain), _align(other, domain))
+        return Factor(domain, values, self.codebook or other.codebook)
 
     def _reduce(self, attributes: Iterable[str] | None, operation: Callable[..., Values]) -> Factor:
         dropped = self.domain.canonical(self.domain if attributes is None else attributes)

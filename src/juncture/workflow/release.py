@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from juncture._util.watch import Watch, ignore_progress
+from juncture.engine.compiled.loader import load_routines
 from juncture.errors import InvalidInput
 from juncture.mechanisms.mechanism import Mechanism, Run
 from juncture.mechanisms.registry import prepare
@@ -91,6 +92,7 @@ def release(
     settings = _describe_settings(known, budget, run, mechanism)
     if begun is not None:
         begun.refuse_other_settings(settings)
+    load_routines()  # compiling may be interrupted: neither journal nor ledger is left behind
     journal = begun if kept is None or begun is not None else _begin_journal(kept, settings)
     book = Ledger(file) if file.exists() else Ledger.create(file, budget, protected)
     curator = Curator(source, book, journal)

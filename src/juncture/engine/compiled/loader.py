@@ -75,6 +75,12 @@ def routine(name: str) -> Callable[..., Any]:
     return ctypes.CFUNCTYPE(result, *arguments)(engine.get_function_address(f"juncture_{name}"))
 
 
+def load_routines() -> None:
+    """Have all routines ready, compiled if need be: before anything that cannot be undone."""
+    with _LOCK:
+        _load_engine()
+
+
 @cache
 def _load_engine() -> tuple[llvm.ExecutionEngine, dict[str, str]]:
     """The loaded machine code, one per process and never released; the routines' signatures."""

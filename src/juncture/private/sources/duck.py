@@ -1,9 +1,9 @@
-"""Counting inside DuckDB: rows stay in the engine, only counts leave it.
+"""Tables that DuckDB reads: encoded inside the engine, counted in one scan for all cliques.
 
 The raw columns are read once and encoded, inside the engine, into a temporary table of small
-integers; beyond the engine's memory limit it spills to disk. Cliques of a small union are counted
-together, by one grouped count over the few columns of the union, and only the cells that hold
-records are returned.
+integers; beyond the engine's memory limit it spills to disk. A table whose codes fit into memory
+is then counted there (`exact_codes`). A larger one is scanned: its codes pass through memory a
+piece at a time, and one scan of the columns that matter counts all cliques.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,22 @@ from uuid import uuid4
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from juncture.errors import UnreadableFile
 from juncture.private.sources.encoding import MISSING, DuckDialect, code_expressions
 from juncture.private.sources.files import ArrowTable, TableFile, exact_relation
 from juncture.private.sources.mismatches import DUCK_INTEGERS, exact_mismatches
-from juncture.private.sources.shared_counts import count_cliques
-from juncture.private.sources.source import CodedTable
+from juncture.private.sources.source import CodedTable, code_type
 from juncture.private.sources.validation import refuse_absent, refuse_errors
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.schema import Schema
 
 _DIALECT = DuckDialect()
+# A larger table is scanned in pieces of about this many bytes.
+_PIECE_BYTES = 1 << 26
 
 
 class DuckDB:
@@ -86,19 +88,35 @@ class DuckDB:
         """See `Source.exact_n_records`."""
         return int(self._exact_answers(f"SELECT COUNT(*) AS n FROM {self._name}")["n"][0])
 
+    @property
+    def exact_code_bytes(self) -> int:
+        """The memory that all codes would take."""
+        return self.exact_n_records * len(self.domain) * code_type(self.domain).itemsize
+
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""
-        return count_cliques(self.domain, cliques, self._exact_table)
+        asked = [self.domain.project(clique) for clique in cliques]
+        if not asked:
+            return []
+        totals = [np.zeros(subdomain.shape) for subdomain in asked]
+        used = self.domain.project({name for subdomain in asked for name in subdomain})
+        if not used:  # the number of records is all that is asked
+            return [Factor(used, float(self.exact_n_records))] * len(asked)
+        for codes in self._exact_pieces(used):
+            parts = codes.exact_counts([each.attributes for each in asked])
+            for index, part in enumerate(parts):
+                totals[index] += part.values
+        return [Factor.of_finite(*pair) for pair in zip(asked, totals, strict=True)]
 
     def exact_codes(self) -> CodedTable:
         """All codes, copied into memory: for tables that fit."""
-        listed = ", ".join(
-            f"CAST({_DIALECT.quote_name(name)} AS INTEGER) + ({MISSING}) AS c{index}"
-            for index, name in enumerate(self.domain)
-        )
-        result = self._exact_answers(f"SELECT {listed} FROM {self._name}")
+        result = self._exact_answers(self._select(self.domain))
         columns = {name: result[f"c{index}"] for index, name in enumerate(self.domain)}
-        return CodedTable(self.domain, columns, self.schema)
+        return CodedTable(self.domain, _shift(columns), self.schema)
+
+    def drop(self) -> None:
+        """Drop the temporary table; nothing can be counted afterwards."""
+        self._exact_answers(f"DROP TABLE {self._name}")
 
     def _encode(self, relation: duckdb.DuckDBPyRelation) -> None:
         """Make the temporary table; codes are shifted so that errors fit unsigned types."""
@@ -126,16 +144,21 @@ class DuckDB:
         if suspects:  # only then are the raw values looked at again
             refuse_errors(self.schema, exact_mismatches(self._relation, self.schema, suspects))
 
-    def _exact_table(self, subdomain: Domain) -> Factor:
-        """The counts of one clique; only occupied cells leave the engine."""
-        names = [_DIALECT.quote_name(name) for name in subdomain]
-        groups = f" GROUP BY {', '.join(names)}" if names else ""
-        listed = ", ".join([*(f"{n} AS c{i}" for i, n in enumerate(names)), "COUNT(*) AS n"])
-        result = self._exact_answers(f"SELECT {listed} FROM {self._name}{groups}")
-        table = np.zeros(subdomain.shape)
-        cells = tuple(result[f"c{i}"].astype(np.int64) + MISSING for i in range(len(names)))
-        table[cells] = result["n"] if subdomain else result["n"][0]
-        return Factor(subdomain, table)
+    def _select(self, used: Domain) -> str:
+        """SQL for the shifted codes of some columns."""
+        names = (f"{_DIALECT.quote_name(name)} AS c{index}" for index, name in enumerate(used))
+        return f"SELECT {', '.join(names)} FROM {self._name}"
+
+    def _exact_pieces(self, used: Domain) -> Iterator[CodedTable]:
+        """The codes of some columns, a piece of the table at a time."""
+        with self._lock:  # a connection runs one query at a time
+            answer: Any = self._relation.query("juncture_table", self._select(used))
+            for batch in _open_reader(answer, max(1, _PIECE_BYTES // len(used))):
+                columns = {
+                    name: column.to_numpy()
+                    for name, column in zip(used, batch.columns, strict=True)
+                }
+                yield CodedTable(used, _shift(columns))
 
     def _exact_answers(self, sql: str) -> dict[str, NDArray[Any]]:
         with self._lock:  # a connection runs one query at a time
@@ -144,6 +167,18 @@ class DuckDB:
     def _answers(self, sql: str) -> dict[str, NDArray[Any]]:
         answer: Any = self._relation.query("juncture_table", sql)
         return dict(answer.fetchnumpy())
+
+
+def _open_reader(answer: Any, n_rows: int) -> Iterable[pa.RecordBatch]:  # noqa: ANN401
+    """Pieces of an answer as Arrow; DuckDB 2 has given the function another name."""
+    read = getattr(answer, "to_arrow_reader", None) or answer.fetch_arrow_reader
+    reader: Iterable[pa.RecordBatch] = read(n_rows)
+    return reader
+
+
+def _shift(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Codes from shifted codes; there are no errors among them any more."""
+    return {name: np.asarray(column) - (-MISSING) for name, column in columns.items()}
 
 
 def redact_error(error: duckdb.Error) -> str:

@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     Table = AnyTable | LazyFrame | SparkFrame
     """Every kind of table that can be read."""
 
+MAX_CODE_BYTES = 1 << 30
+"""Codes that take no more than a gigabyte are counted in memory."""
+
 
 def read_table(
     table: Table,
     schema: Schema | str | Path,
     *,
     memory_limit: str = "1GB",
+    max_code_bytes: int = MAX_CODE_BYTES,
 ) -> Source:
     """Read a private table as a source of counts for a curator.
 
-    Every value is checked against the schema; only counts leave the engine.
+    Every value is checked against the schema, and becomes a code once.
 
     - `table`: a CSV or Parquet file, or a folder of such files; a table of a SQLite or DuckDB
       database (`people.duckdb::people`); a `TableFile`, which says how a file is read; a pandas,
@@ -42,6 +46,9 @@ def read_table(
       it does not name are not read.
     - `memory_limit`: what DuckDB may use before it spills to disk. A relation's connection and a
       Spark session have limits of their own.
+    - `max_code_bytes`: codes are kept and counted in memory if all of them take no more than this,
+      a byte each where no column has more than 256 values and four bytes otherwise. Those of a
+      larger table stay in DuckDB and are scanned for every question. Spark's always stay there.
 
     >>> import pyarrow as pa
     >>> from juncture.tables.columns import Integer
@@ -62,7 +69,12 @@ def read_table(
             "`table` must be a file or a folder of files, a pandas, Polars or Arrow "
             f"table, a DuckDB relation or a Spark DataFrame; got {_type_name(table)}.{_hint(table)}"
         )
-    return DuckDB(cast("AnyTable", table), known, memory_limit=memory_limit)
+    source = DuckDB(cast("AnyTable", table), known, memory_limit=memory_limit)
+    if source.exact_code_bytes > max_code_bytes:
+        return source
+    codes = source.exact_codes()
+    source.drop()
+    return codes
 
 
 def _load_schema(schema: Schema | str | Path) -> Schema:

@@ -83,9 +83,7 @@ class CodedTable:
             raise InvalidInput(f"`columns` must have one length; got {sorted(lengths)}.")
         self.exact_n_records = lengths.pop() if lengths else 0
         self._layouts: dict[Clique, _CliqueLayout] = {}
-        narrow = max(domain.shape, default=1) <= _BYTE
-        kind = np.uint8 if narrow else np.int32
-        self._codes = np.empty((len(valid), self.exact_n_records), dtype=kind)
+        self._codes = np.empty((len(valid), self.exact_n_records), dtype=code_type(domain))
         for row, column in zip(self._codes, valid, strict=True):
             row[:] = column
 
@@ -140,6 +138,12 @@ class CodedTable:
                 tuple(math.prod(domain.shape[axis + 1 :]) for axis in range(len(domain))),
             )
         return self._layouts[clique]
+
+
+def code_type(domain: Domain) -> np.dtype[np.integer[Any]]:
+    """The type in which `CodedTable` keeps codes: bytes if no attribute has too many values."""
+    narrow = max(domain.shape, default=1) <= _BYTE
+    return np.dtype(np.uint8 if narrow else np.int32)
 
 
 def _validate_column(

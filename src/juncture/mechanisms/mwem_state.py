@@ -1,0 +1,103 @@
+"""The estimates that MWEM updates after each round: a model, or multiplicative weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from juncture.engine.plan import Plan
+from juncture.fit.estimation import Estimate, estimate
+from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.summary import FitSummary
+from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
+from juncture.model.model import Model
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+
+
+class State:
+    """An estimate that can be updated by measurements."""
+
+    model: Model | None = None
+    fit: FitSummary | None = None
+
+    def update(self, measurements: Sequence[Measurement]) -> None:
+        """Fit all measurements so far."""
+        raise NotImplementedError
+
+    def project(self, clique: Clique) -> Factor:
+        """The estimated counts of a clique."""
+        raise NotImplementedError
+
+    def project_all(self, cliques: Sequence[Clique]) -> list[Factor]:
+        """The estimated counts of many cliques."""
+        return [self.project(clique) for clique in cliques]
+
+    def cells_with(self, clique: Clique) -> int:
+        """How large the estimate would be with a clique measured."""
+        raise NotImplementedError
+
+    def fits_with(self, clique: Clique, max_cells: int) -> bool:
+        """Whether it would have at most so many cells."""
+        return self.cells_with(clique) <= max_cells
+
+
+class ModelState(State):
+    """The graphical-model form."""
+
+    def __init__(self, domain: Domain, total: float, max_steps: int) -> None:
+        self._total, self._max_steps = total, max_steps
+        self.model = Model.of_potentials(domain, [], total)
+
+    def update(self, measurements: Sequence[Measurement]) -> None:
+        """See `State.update`."""
+        assert self.model is not None
+        # A round's fit is only the start of the next: a proof that it is the best would be wasted.
+        result: Estimate = estimate(
+            self.model.domain, measurements, total=self._total, start=self.model,
+            solver=Accelerated(), max_steps=self._max_steps,
+        )  # fmt: skip
+        self.model, self.fit = result.model, result.summary
+
+    def project(self, clique: Clique) -> Factor:
+        """See `State.project`."""
+        assert self.model is not None
+        return self.model.project(clique)
+
+    def project_all(self, cliques: Sequence[Clique]) -> list[Factor]:
+        """See `State.project_all`."""
+        assert self.model is not None
+        return list(self.model.project_many(cliques))
+
+    def cells_with(self, clique: Clique) -> int:
+        """See `State.cells_with`."""
+        assert self.model is not None
+        plan: Plan = self.model.plan
+        return plan.cells_with(clique)
+
+    def fits_with(self, clique: Clique, max_cells: int) -> bool:
+        """See `State.fits_with`."""
+        assert self.model is not None
+        return self.model.plan.fits_with(clique, max_cells)
+
+
+class WeightState(State):
+    """The forms with multiplicative weights."""
+
+    def __init__(
+        self, domain: Domain, total: float, *, passes: int, factored: bool, max_bytes: int | None
+    ) -> None:
+        self._domain, self._passes = domain, passes
+        self._weights = MultiplicativeWeights(domain, total, factored=factored, max_bytes=max_bytes)
+
+    def update(self, measurements: Sequence[Measurement]) -> None:
+        """See `State.update`."""
+        self._weights.fit(measurements, self._passes)
+
+    def project(self, clique: Clique) -> Factor:
+        """See `State.project`."""
+        return self._weights.project(clique)
+
+    def cells_with(self, clique: Clique) -> int:
+        """See `State.cells_with`."""
+        return self._domain.size_of(clique)
