@@ -66,7 +66,7 @@ def test_values_are_inside_the_schema(tmp_path: Path) -> None:
     kinds = [pa.string(), pa.int64(), pa.bool_(), pa.int64(), pa.float64(), pa.date32()]
     assert read.schema.types == kinds
     table = read.to_pydict()
-    assert set(table["city"]) == {"Bern", "Basel", None}
+    assert set(table["city"]) == {"Bern", "Basel", None, "(outside)"}
     assert set(table["level"]) == {1, 3}
     assert set(table["member"]) == {False, True}
     assert min(table["age"]) >= 10
@@ -86,7 +86,7 @@ def test_values_belong_to_their_codes() -> None:
     for code, value in zip(records["since"], table["since"], strict=True):
         assert value.month - 1 == code
     for code, value in zip(records["city"], table["city"], strict=True):
-        assert value == ("Bern", "Basel", None, None)[code]
+        assert value == ("Bern", "Basel", None, "(outside)")[code]
     assert len(set(table["pay"])) > 100  # not one number for a bin
 
 
