@@ -139,7 +139,7 @@ LINES = (
     _line("MWEM", "original", "ours",
           MWEM(PURE, selection=QUERY, **FACTORED)),
     _line("MWEM", "model", "ours", MWEM(PURE, selection=QUERY)),
-    _line("MWEM", "model, marginals", "ours", MWEM(PURE)),
+    _line("MWEM", "model, marginals", "ours", MWEM(PURE, single_share=0.0)),
     _line("PrivBayes", "original", "paper's shares",
           replace(SHARED, estimation=LOCAL)),
     _line("PrivBayes", "model", "paper's shares", SHARED),
@@ -163,7 +163,7 @@ LINES = (
     _line("MWEM", "original", "gaussian",
           MWEM(BOTH, selection=QUERY, **FACTORED)),
     _line("MWEM", "model", "gaussian", MWEM(BOTH, selection=QUERY)),
-    _line("MWEM", "model, marginals", "gaussian", MWEM(BOTH)),
+    _line("MWEM", "model, marginals", "gaussian", MWEM(BOTH, single_share=0.0)),
 )  # fmt: skip
 
 

@@ -60,6 +60,11 @@ class ModelTooLarge(JunctureError, MemoryError):
     juncture.errors.ModelTooLarge: ...
     """
 
+    def __init__(self, message: str, *, needed: str = "", limit: str = "") -> None:
+        super().__init__(message)
+        self.needed, self.limit = needed, limit
+        """What it needs and what there is, in words, where both are known."""
+
 
 class ImpossibleModel(JunctureError, ArithmeticError):
     """The potentials of minus infinity leave no record with positive probability.

@@ -154,7 +154,7 @@ def test_the_record_found_is_the_best(exact: bool, monkeypatch: pytest.MonkeyPat
     if not exact:
 
         def too_large(*_arguments: object, **_options: object) -> Plan:
-            raise ModelTooLarge
+            raise ModelTooLarge("too large")
 
         monkeypatch.setattr(Plan, "build", too_large)
     search = RecordSearch(DOMAIN, WORKLOAD, np.random.default_rng(3))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dense_optimum import bracket_optimum
@@ -88,12 +88,20 @@ def test_small_problems_are_solved(seed: int) -> None:
     check_default_fit(random_problem(seed, max_cells=300, max_size=10**4))
 
 
+def test_tiny_steps_prove_nothing() -> None:
+    """A problem where steps as small as rounding errors once gave a bound above the loss."""
+    problem = random_problem(5000, max_size=3 * 10**5)
+    check_summary(fit(problem, solver=Accelerated()).summary, find_optimum(problem))
+    check_default_fit(problem)
+
+
 @pytest.mark.slow
 def test_problems_of_all_sizes_are_solved() -> None:
     """Up to 5000 cells: 98 of 100 are within 0.2 percent and certified, and no status is untrue."""
     certified = []
 
     @examples(300)
+    @example(5000)  # where a cycle of steps as small as rounding errors once proved too much
     @given(st.integers(0, 10**6))
     def solve(seed: int) -> None:
         problem = random_problem(seed, max_size=3 * 10**5)

@@ -83,8 +83,8 @@ def first_value(outcome: RunResult) -> float:
 
 
 def clique_and_value(outcome: RunResult) -> float:
-    """Which clique was measured, and which of its values is large."""
-    measured = outcome.measurements[0]
+    """Which clique was chosen and measured, and which of its values is large."""
+    measured = next(m for m in outcome.measurements if m.clique in WORKLOAD.cliques)
     place = WORKLOAD.cliques.index(measured.clique)
     return 100.0 * place + float(np.clip(measured.values[0], -40, 40))
 
@@ -110,6 +110,7 @@ LOCAL = Estimation.LOCAL
 CASES: list[tuple[str, Any, Statistic]] = [
     ("hdmm", HDMM(Budget(epsilon=EPSILON), estimation=LOCAL), first_value),
     ("mwem", MWEM(Budget(epsilon=EPSILON), rounds=1, max_steps=5), clique_and_value),
+    ("mwem, single columns", MWEM(Budget(epsilon=EPSILON), rounds=1, max_steps=5), first_value),
     (
         "mwem, queries",
         MWEM(Budget(epsilon=EPSILON), rounds=1, max_steps=5, selection=Selection.QUERY),

@@ -49,4 +49,4 @@ def test_a_given_number_is_obeyed() -> None:
     mechanism = MWEM(Budget(epsilon=0.01), rounds=99)
     run = mechanism.prepare(pairs_of(30), Neighbours.REPLACE)
     assert mechanism.count_rounds(pairs_of(30), Neighbours.REPLACE) == 99
-    assert len(run.costs) == 2 * 99
+    assert len(run.costs) == 30 + 2 * 99

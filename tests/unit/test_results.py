@@ -141,7 +141,7 @@ def test_the_private_side_is_shown_in_short(tmp_path: Path) -> None:
             "Model(1,234 records over 1 attribute, 0 cliques)",
         ),
         (Plan.build(Domain({"a": 2}), [("a",)]),
-         "Plan(1 attribute, 1 clique; a tree of 1 clique with 2 cells, 48 bytes)"),
+         "Plan(1 attribute, 1 clique; a tree of 1 clique with 2 cells, 64 bytes)"),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from juncture._util.text import list_names
 from juncture.cli.console import UsageError, note, require_file
 from juncture.errors import InvalidInput
 from juncture.mechanisms.registry import DEFAULT_MECHANISM, offers
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Beyond this epsilon or rho, a release may reveal almost anything about anyone.
 _LARGE_BUDGET = 50.0
+# Above these, a delta or a noise (as a share of the table) deserves a word.
+_LARGE_DELTA, _LARGE_NOISE = 1e-4, 0.1
 
 
 class NeighbourName(StrEnum):
@@ -152,6 +155,14 @@ Triples = Annotated[
         help="Ask for the counts over N random sets of three columns.",
     ),
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="Ask for the counts over this column with each other one: for predicting it.",
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(
@@ -183,16 +194,20 @@ class WorkloadOptions:
     cliques: str | None = None
     triples: int | None = None
     seed: int = 0
+    target: str | None = None
 
     def build(self, domain: Domain) -> Workload:
         """The workload over a domain; every pair of columns if no option is given."""
         from juncture.tables.workload import Workload
 
-        stated = [v for v in (self.marginals, self.cliques, self.triples) if v is not None]
-        if len(stated) > 1:
+        options = (self.marginals, self.cliques, self.triples, self.target)
+        if sum(value is not None for value in options) > 1:
             raise UsageError(
-                "`--marginals`, `--cliques` and `--triples` must not be mixed; got several."
+                "`--marginals`, `--cliques`, `--triples` and `--target` must not be mixed; got "
+                "several."
             )
+        if self.target is not None:
+            return Workload.with_target(domain, self.target)
         if self.cliques is not None:
             return Workload.of_marginals(domain, parse_cliques(self.cliques, domain))
         if self.triples is not None:
@@ -230,6 +245,15 @@ def note_fallback(requested: str | None, used: str | None) -> None:
         )
 
 
+def note_unmeasured(names: Sequence[str]) -> None:
+    """Name the columns of which the release knows nothing."""
+    if names:
+        note(
+            f"note: not measured: {list_names(names)}. All their values are taken as equally "
+            "frequent. Ask for them by --cliques, or leave them out of the schema."
+        )
+
+
 def parse_cliques(text: str, domain: Domain) -> list[Clique]:
     """Sets of names, from text such as `a,b;c,d`."""
     cliques = [parse_names(part) for part in text.split(";") if part.strip()]
@@ -255,7 +279,22 @@ def make_budget(epsilon: float | None, delta: float | None, rho: float | None) -
     budget = Budget(epsilon=epsilon, delta=delta, rho=rho)
     if max(epsilon or 0.0, rho or 0.0) > _LARGE_BUDGET:
         note(f"warning: {budget} protects hardly anyone. Budgets of 0.1 to 10 are usual.")
+    if delta is not None and delta > _LARGE_DELTA:
+        note(
+            f"warning: a delta of {delta:g} allows a mechanism that publishes each record with "
+            "that probability. Choose it well below one in the number of records, such as 1e-9."
+        )
     return budget
+
+
+def note_noise(stddev: float | None, n_records: float | None) -> None:
+    """Warn where the noise on a count is as large as a good part of the table."""
+    if stddev is not None and n_records and stddev > _LARGE_NOISE * n_records:
+        note(
+            f"warning: the noise on a count has a standard deviation of {stddev:,.3g}, beside "
+            f"{n_records:,.0f} records: most answers will be noise. Ask for fewer or smaller sets "
+            "of columns, or take a larger budget."
+        )
 
 
 def open_ledger(path: Path, what: str = "--ledger") -> Ledger:

@@ -20,12 +20,14 @@ from juncture.cli.options import (
     Rho,
     SchemaFile,
     Seed,
+    Target,
     Triples,
     WorkloadOptions,
     check_mechanism,
     list_mechanisms,
     make_budget,
     note_fallback,
+    note_noise,
     open_ledger,
     parse_neighbours,
 )
@@ -45,6 +47,7 @@ def plan(
     marginals: Marginals = None,
     cliques: Cliques = None,
     triples: Triples = None,
+    target: Target = None,
     seed: Seed = 0,
     neighbours: NeighboursOption = None,
     records: Annotated[
@@ -92,12 +95,15 @@ def plan(
 
     require_file(schema, "--schema")
     budget, name = make_budget(epsilon, delta, rho), check_mechanism(mechanism)
-    workload = WorkloadOptions(marginals, cliques, triples, seed).build(read_schema(schema).domain)
+    workload = WorkloadOptions(marginals, cliques, triples, seed, target).build(
+        read_schema(schema).domain
+    )
     payer = None if ledger is None else open_ledger(ledger)
     asked = parse_neighbours(neighbours)
     relation = resolve_neighbours(ledger, asked) if ledger else asked or Neighbours.ADD_OR_REMOVE
     run = prepare(name, budget, workload, relation, records)
     note_fallback(name, run.mechanism)
+    note_noise(run.cell_stddev, records)
     cost = budget.compose(run.costs)
     if as_json:
         can_pay = None if payer is None else _can_pay(payer, run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from juncture.cli.bars import show_progress
@@ -24,6 +25,7 @@ from juncture.cli.options import (
     SchemaFile,
     Seed,
     TableName,
+    Target,
     Triples,
     WorkloadOptions,
     check_mechanism,
@@ -32,6 +34,8 @@ from juncture.cli.options import (
     make_budget,
     note_doubtful_names,
     note_fallback,
+    note_noise,
+    note_unmeasured,
     open_ledger,
     parse_neighbours,
 )
@@ -64,6 +68,7 @@ def release(
     marginals: Marginals = None,
     cliques: Cliques = None,
     triples: Triples = None,
+    target: Target = None,
     seed: Seed = 0,
     neighbours: NeighboursOption = None,
     resume: Annotated[
@@ -81,10 +86,11 @@ def release(
 ) -> None:
     """Measure a private table under a budget, fit a model, and write it as a release file.
 
-    Say what the release should answer well by --marginals, --cliques or --triples; by default, the
-    counts over every pair of columns. Errors are found before anything is spent, and what is spent
-    is in the ledger before noise is drawn. Noise comes from the operating system's randomness and
-    cannot be repeated. If the work is interrupted, --resume goes on with what was paid for.
+    Say what the release should answer well by --marginals, --cliques, --triples or --target; by
+    default, the counts over every pair of columns. Errors are found before anything is spent, and
+    what is spent is in the ledger before noise is drawn. Noise comes from the operating system's
+    randomness and cannot be repeated. If the work is interrupted, --resume goes on with what was
+    paid for.
 
     \b
     Mechanisms:
@@ -109,13 +115,15 @@ def release(
     known = read_schema(schema)
     known.refuse_draft("--schema", schema)
     note_doubtful_names(count_doubtful_names(list(known.columns)), len(known.columns))
-    wanted = WorkloadOptions(marginals, cliques, triples, seed).build(known.domain)
+    wanted = WorkloadOptions(marginals, cliques, triples, seed, target).build(known.domain)
     with show_progress() as watch:
         made = release_table(
             private, known, budget, ledger=ledger, workload=wanted, mechanism=name,
             neighbours=parse_neighbours(neighbours), path=out, resume=resume, watch=watch,
         )  # fmt: skip
     note_fallback(name, made.mechanism)
+    note_unmeasured(made.model.unmeasured)
+    note_noise(_typical_noise(made), made.model.total)
     book = open_ledger(ledger)
     if as_json:
         say_json(_summary(out, made, book))
@@ -123,11 +131,19 @@ def release(
         _print_summary(out, made, book)
 
 
+def _typical_noise(made: Release) -> float | None:
+    """The middle of the standard deviations of all measurements."""
+    middles = [float(np.median(measurement.stddev)) for measurement in made.measurements]
+    return float(np.median(middles)) if middles else None
+
+
 def _summary(out: Path, made: Release, ledger: Ledger) -> dict[str, object]:
     return {
         "release": str(out),
         "ledger": str(ledger.path),
-        "spent": ledger.spent,
+        "spent": ledger.budget.compose([] if made.guarantee is None else made.guarantee.costs),
+        "ledger_spent": ledger.spent,
+        "unmeasured": list(made.model.unmeasured),
         "budget": ledger.budget.to_json(),
         "total": made.model.total,
         "measurements": len(made.measurements),
@@ -145,6 +161,6 @@ def _print_summary(out: Path, made: Release, ledger: Ledger) -> None:
         say(f"  fit       {made.fit.oracle_calls} steps. {made.fit.status.headline}")
     if made.guarantee is not None:
         say(f"  spent     {made.guarantee.state(made.model.total)}, by {made.mechanism}")
-    say(f"  ledger    {ledger.path}: {ledger.spent:.4g} of {ledger.budget} spent")
+    say(f"  ledger    {ledger.path}: {ledger.spent:.4g} of {ledger.budget} spent in all")
     say(f"  protects  {ledger.neighbours}")
     say(f"\nNext: juncture report {out}, or juncture query {out} --marginal NAME")

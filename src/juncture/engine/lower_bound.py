@@ -75,5 +75,7 @@ def refuse_hopeless(
         f"`cliques` must give a model within {format_bytes(limit)}; got {len(scopes)} that need "
         f"at least {needed}, because {len(names)} attributes ({abbreviate(names)}) are measured "
         "with too many of the others. Measure fewer sets of attributes, merge values of the "
-        "largest attributes, or raise `memory_limit`."
+        "largest attributes, or raise `memory_limit`.",
+        needed=f"at least {needed}",
+        limit=format_bytes(limit),
     )

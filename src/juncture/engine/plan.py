@@ -240,7 +240,9 @@ class Plan:
                 f"({abbreviate(self.largest_clique)}) with "
                 f"{format_count(self.domain.size_of(self.largest_clique))} cells. "
                 "Leave out a clique that closes a cycle through these attributes, merge values "
-                "of the largest attributes, or raise `memory_limit`."
+                "of the largest attributes, or raise `memory_limit`.",
+                needed=format_bytes(self.size_bytes),
+                limit=format_bytes(limit),
             )
         return self
 

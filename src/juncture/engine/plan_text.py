@@ -26,10 +26,10 @@ def describe(plan: Plan) -> str:
 
 def format_bytes(size_bytes: int) -> str:
     """A number of bytes with a unit that suits it."""
-    if size_bytes >= 10**15:
+    if size_bytes >= 10**21:
         return f"{format_count(size_bytes)} bytes"
     amount, unit = float(size_bytes), "bytes"
-    for larger in ("kB", "MB", "GB", "TB"):
+    for larger in ("kB", "MB", "GB", "TB", "PB", "EB"):
         if amount < 999.5:
             break
         amount, unit = amount / 1000, larger

@@ -33,6 +33,7 @@ from juncture.tables.measurement import Measurement
 
 # Of the loss: a gap up to which a fit without progress is said to have settled.
 _NEAR = 0.5
+_ROUNDING = 1e-6
 Constraints = Mapping[Clique, ArrayLike]
 _NO_CONSTRAINTS: Constraints = {}
 
@@ -246,7 +247,8 @@ class _Fit:
                 )
             latest = iterate.candidate
             best = min(best, latest, key=lambda point: point.loss)
-            self.bound = max(self.bound, iterate.bound)
+            if iterate.bound <= best.loss + _ROUNDING * abs(best.loss):
+                self.bound = max(self.bound, iterate.bound)  # others can only be rounding errors
             self.trace.append((self.problem.calls, best.loss))
             reason = self.find_reason_to_stop(best.loss)
         return self.make_estimate(best, reason)

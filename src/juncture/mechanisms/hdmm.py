@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
@@ -118,6 +119,7 @@ class HDMM(Mechanism):
             execute=_Execution(self, workload, requests, plan),
             plan=plan,
             marginals=_forecast(workload, strategy, requests, stddevs),
+            cell_stddev=statistics.median(stddevs),
         )
 
     def _plan(self, domain: Domain, cliques: Sequence[Clique], when: Template) -> Plan | None:

@@ -108,6 +108,8 @@ class Run:
     """What to expect of each marginal, if the whole workload is measured."""
     facts: tuple[tuple[str, str], ...] = ()
     """What else is known beforehand: pairs of a name and a text."""
+    cell_stddev: float | None = None
+    """The usual standard deviation of the noise on a measured count, if it is known."""
 
     def __repr__(self) -> str:
         bound = "" if self.costs_are_exact else "at most "

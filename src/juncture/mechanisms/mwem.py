@@ -11,11 +11,13 @@ import numpy as np
 
 from juncture._util.watch import Watch
 from juncture.errors import InvalidInput
+from juncture.fit.total import estimate_total
 from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
 from juncture.mechanisms.mwem_state import ModelState, State, WeightState
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import Price
+from juncture.privacy.request import Request
 from juncture.privacy.score import MarginalError, RowError
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.measurement import Measurement
@@ -31,6 +33,8 @@ if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
 # allows 50 rounds: on 86 columns of 5,822 records, 22 to 50 had errors within 2 % of each other, 86
 # had 7 % more.
 _MAX_STDDEV = 150.0
+# Of the price, for all single columns: see docs/mechanisms.md.
+_SINGLE_SHARE = 0.4
 # With fewer rounds a model says too little, however exact.
 _MIN_ROUNDS = 16
 
@@ -62,9 +66,10 @@ class MWEM(Mechanism):
     Privacy: each of the rounds chooses by the exponential mechanism on a score of the curator's (a
     single counting query moves it by 1 between neighbours, a marginal by 1, or 2 where a record is
     replaced), and measures the chosen query through the curator. With T rounds and a fraction f for
-    measuring, a round costs (1 - f) / T and f / T of the budget's price; where the number of
-    records is private, `total_share` of the price is spent on it first. Sequential composition
-    gives the budget. The query that was scored is the one that is measured.
+    measuring, a round costs (1 - f) / T and f / T of what is left of the budget's price after every
+    single column was measured, for equal parts of `single_share` of it. Without that, where the
+    number of records is private, `total_share` of the price is spent on it first. Sequential
+    composition gives the budget. The query that was scored is the one that is measured.
 
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
     >>> run = MWEM(Budget(epsilon=1.0), rounds=2).prepare(workload, Neighbours.REPLACE)
@@ -82,8 +87,13 @@ class MWEM(Mechanism):
     update: Update = Update.MODEL
     measured_fraction: float = 0.5
     """The fraction of a round's price that is spent on measuring; the rest is spent on choosing."""
+    single_share: float | None = None
+    """The share of the price that is spent on every single column first; by default 0.4 where a
+    model is fitted to marginals, and none for the original forms. A column that no round chooses
+    is then known at least by itself."""
     total_share: float = 0.05
-    """The share of the price that is spent on the number of records, if that is private."""
+    """The share of the price that is spent on the number of records, if that is private and no
+    single columns are measured, which tell it too."""
     max_model_cells: int = 4_000_000
     """Choices that would make the model larger are not offered; the limit grows with the rounds."""
     passes: int = 100
@@ -102,9 +112,13 @@ class MWEM(Mechanism):
         """Divide the budget. The data decides what is measured, but not what it costs."""
         self._check(workload)
         rounds, facts = self.count_rounds(workload, neighbours), list[tuple[str, str]]()
-        prices = self.prices(rounds, neighbours)
+        prices = self.prices(rounds, workload.domain, neighbours)
         stddev = refuse_useless(prices.measurement.cell_stddev(neighbours))
         costs = (prices.choice.selection_cost, prices.measurement.cost) * rounds
+        if prices.single is not None:
+            refuse_useless(prices.single.cell_stddev(neighbours))
+            costs = (prices.single.cost,) * len(workload.domain) + costs
+            facts.append(("every single column", f"measured first, each for {prices.single}"))
         if prices.total is not None:
             costs = (prices.total.cost, *costs)
             facts.append(("the number of records", f"measured first, for {prices.total}"))
@@ -114,6 +128,7 @@ class MWEM(Mechanism):
             budget=self.budget,
             neighbours=neighbours,
             costs=costs,
+            cell_stddev=stddev,
             execute=lambda curator, watch: self._execute(curator, workload, rounds, watch),
             facts=(
                 ("rounds", f"{rounds}: each chooses one marginal of {len(workload.tasks)}, "
@@ -127,8 +142,8 @@ class MWEM(Mechanism):
 
     def _execute(self, curator: Curator, workload: Workload, rounds: int, watch: Watch) -> Findings:
         """Choose, measure and update, round after round."""
-        prices = self.prices(rounds, curator.neighbours)
-        total, measurements = _measure_total(curator, prices)
+        prices = self.prices(rounds, curator.domain, curator.neighbours)
+        total, measurements = _measure_first(curator, prices)
         state: State = (
             ModelState(curator.domain, total, self.max_steps)
             if self.update is Update.MODEL
@@ -137,6 +152,8 @@ class MWEM(Mechanism):
                 factored=self.update is Update.FACTORED, max_bytes=self.max_table_bytes,
             )
         )  # fmt: skip
+        if prices.single is not None:
+            state.update(measurements)
         for done in range(1, rounds + 1):
             limit = self.max_model_cells * done // rounds
             clique, query = self._choose(curator, workload, state, limit, prices)
@@ -154,6 +171,11 @@ class MWEM(Mechanism):
             raise InvalidInput(
                 "`measured_fraction` and `total_share` must lie between 0 and 1; got "
                 f"{self.measured_fraction} and {self.total_share}."
+            )
+        if self.single_share is not None and not 0.0 <= self.single_share < 1.0:
+            raise InvalidInput(
+                f"`single_share` must lie between 0 and 1; got {self.single_share}. 0 measures no "
+                "single columns first."
             )
 
     def count_rounds(self, workload: Workload, neighbours: Neighbours) -> int:
@@ -174,18 +196,29 @@ class MWEM(Mechanism):
         widest = max(1, *map(len, workload.cliques))
         rounds, least = n_attributes, max(_MIN_ROUNDS, math.ceil(n_attributes / widest))
         while rounds > least and (
-            self.prices(rounds, neighbours).measurement.cell_stddev(neighbours) > _MAX_STDDEV
+            self.prices(rounds, workload.domain, neighbours).measurement.cell_stddev(neighbours)
+            > _MAX_STDDEV
         ):
             rounds -= 1
         return rounds
 
-    def prices(self, rounds: int, neighbours: Neighbours) -> Prices:
-        """What the number of records, a choice and a measurement cost in so many rounds."""
-        whole, total = self.budget.price, None
-        if neighbours is Neighbours.ADD_OR_REMOVE:
+    @property
+    def _single_share(self) -> float:
+        if self.single_share is not None:
+            return self.single_share
+        chooses_marginals = self.selection is Selection.MARGINAL
+        return _SINGLE_SHARE if chooses_marginals and self.update is Update.MODEL else 0.0
+
+    def prices(self, rounds: int, domain: Domain, neighbours: Neighbours) -> Prices:
+        """What the first measurements, a choice and a measurement cost in so many rounds."""
+        whole, single, total = self.budget.price, None, None
+        if self._single_share > 0.0:
+            single = whole.share(self._single_share / len(domain))
+            whole = whole.share(1.0 - self._single_share)
+        elif neighbours is Neighbours.ADD_OR_REMOVE:
             total, whole = whole.share(self.total_share), whole.share(1.0 - self.total_share)
-        fraction = self.measured_fraction
-        return Prices(whole.share((1.0 - fraction) / rounds), whole.share(fraction / rounds), total)
+        choice = whole.share((1.0 - self.measured_fraction) / rounds)
+        return Prices(choice, whole.share(self.measured_fraction / rounds), single, total)
 
     def _choose(
         self,
@@ -218,17 +251,23 @@ class Prices(NamedTuple):
 
     choice: Price
     measurement: Price
+    single: Price | None
+    """The price of each single column, if they are measured first."""
     total: Price | None
-    """The price of the number of records, if that is private."""
+    """The price of the number of records, if that is private and not told by single columns."""
 
 
-def _measure_total(curator: Curator, prices: Prices) -> tuple[float, list[Measurement]]:
-    """The number of records, which is measured if it is not public."""
+def _measure_first(curator: Curator, prices: Prices) -> tuple[float, list[Measurement]]:
+    """The number of records, and what was measured before the first round."""
+    measured: list[Measurement] = []
+    if prices.single is not None:
+        requests = [Request((name,), prices.single) for name in curator.domain]
+        measured = curator.measure_all(requests)
+    elif prices.total is not None:
+        measured = [curator.measure((), prices.total)]
     if curator.public_n_records is not None:
-        return float(curator.public_n_records), []
-    assert prices.total is not None  # where the number is private, it has a price
-    measured = curator.measure((), prices.total)
-    return float(max(1, round(float(measured.values[0])))), [measured]
+        return float(curator.public_n_records), measured
+    return max(1.0, float(round(estimate_total(curator.domain, measured).total))), measured
 
 
 def extract_row(task: Task, domain: Domain, row: int) -> Kron:

@@ -92,6 +92,21 @@ def make_mechanism(name: str, budget: Budget) -> Mechanism:
     return _OFFERS[name].make(budget)
 
 
+def _explain(error: ModelTooLarge, mechanism: str, workload: Workload) -> ModelTooLarge:
+    """The error in terms of what was asked for, and of what can be asked for instead."""
+    if not error.needed:
+        return error
+    n_sets = len(set(workload.cliques))
+    others = " and ".join(name for name in ("mwem", "privbayes") if name != mechanism)
+    return ModelTooLarge(
+        f"`mechanism` must be one that can serve {n_sets:,} sets of columns; got {mechanism}, "
+        f"whose model of all of them needs {error.needed}, beside {error.limit} of memory. Take "
+        f"another ({others} measure only what matters most), or ask for fewer sets of columns.",
+        needed=error.needed,
+        limit=error.limit,
+    )
+
+
 def prepare(
     mechanism: str | Mechanism | None,
     budget: Budget,
@@ -109,8 +124,12 @@ def prepare(
         except ModelTooLarge:
             return prepare(_FALLBACK, budget, workload, neighbours, n_records)
     if isinstance(mechanism, str):
-        mechanism = make_mechanism(mechanism, budget)
-    elif mechanism.budget != budget:
+        named = make_mechanism(mechanism, budget)
+        try:
+            return named.prepare(workload, neighbours, n_records)
+        except ModelTooLarge as error:
+            raise _explain(error, mechanism, workload) from None
+    if mechanism.budget != budget:
         raise InvalidInput(
             f"`mechanism` must have the budget of the release ({budget}); got {mechanism.budget}."
         )

@@ -64,7 +64,7 @@ class RunResult:
                 "or Update.MODEL, or publish the measurements."
             )
         return Release(
-            model=self.model,
+            model=self.model.excluding(self._special_codes(self.model)),
             measurements=self.measurements,
             guarantee=self.guarantee,
             fit=self.fit,
@@ -73,6 +73,15 @@ class RunResult:
             details=self.details,
             schema=self.schema,
         )
+
+    def _special_codes(self, model: Model) -> dict[str, range]:
+        """The codes for missing and outside values of columns that were not measured."""
+        columns = {} if self.schema is None else self.schema.columns
+        return {
+            name: range(columns[name].n_regular, columns[name].coding.size)
+            for name in model.unmeasured
+            if name in columns and columns[name].n_regular < columns[name].coding.size
+        }
 
     def _repr_html_(self) -> str:
         facts = [

@@ -21,7 +21,7 @@ from juncture.errors import InvalidInput
 from juncture.model.evidence import apply_evidence
 from juncture.model.questions import Questions
 from juncture.model.sampling import Sampler
-from juncture.tables.domain import Domain
+from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack
@@ -65,6 +65,19 @@ class Distribution:
     def layout(self) -> Layout:
         """Where the table of each clique lies in the vectors."""
         return Layout(self.plan.domain, self.plan.cliques)
+
+    @cached_property
+    def unmeasured(self) -> Clique:
+        """The attributes of which nothing is known but which values are possible."""
+        silent = set(self.plan.free_attributes)
+        for name in self.domain:
+            cliques = [clique for clique in self.plan.cliques if name in clique]
+            if cliques == [(name,)]:
+                potentials = self.layout.view(self.potentials, (name,))
+                known = potentials[potentials > -np.inf]
+                if len(known) < potentials.size and (known == known[0]).all():
+                    silent.add(name)
+        return tuple(name for name in self.domain if name in silent)
 
     @cached_property
     def questions(self) -> Questions:

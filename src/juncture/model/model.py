@@ -131,6 +131,22 @@ class Model:
         return self.plan.cliques
 
     @property
+    def unmeasured(self) -> Clique:
+        """The attributes of which nothing is known: all their possible values count the same."""
+        return self.distribution.unmeasured
+
+    def excluding(self, codes: Mapping[str, Iterable[int]]) -> Model:
+        """The same number of records, none of which has one of these codes of an attribute.
+
+        For attributes that were not measured: what nobody knows anything about should not be
+        missing, or outside its domain.
+        """
+        if not codes:
+            return self
+        left = {name: sorted(set(range(self.domain[name])) - set(codes[name])) for name in codes}
+        return replace(self, distribution=self.distribution.condition(left))
+
+    @property
     def layout(self) -> Layout:
         """Where the table of each clique lies in the vectors."""
         return self.distribution.layout
@@ -335,7 +351,9 @@ class Model:
     def _sql_source(self) -> Source:
         from juncture.model.sql.select import Source  # noqa: PLC0415
 
-        return Source(self.codebook, self.total, self.distribution.answer, self.cliques)
+        silent = set(self.unmeasured)
+        cliques = tuple(clique for clique in self.cliques if not silent.issuperset(clique))
+        return Source(self.codebook, self.total, self.distribution.answer, cliques)
 
     def most_probable(self) -> dict[str, int]:
         """The record with the largest probability; ties go to low codes."""

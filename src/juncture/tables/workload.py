@@ -71,6 +71,19 @@ class Workload:
         return cls.of_marginals(domain, combinations(domain, k))
 
     @classmethod
+    def with_target(cls, domain: Domain, target: str) -> Workload:
+        """Every count of a column with each other column: for whoever wants to predict it.
+
+        Single columns follow from the pairs.
+
+        >>> Workload.with_target(Domain({"age": 3, "sex": 2, "income": 2}), "income").cliques
+        (('age', 'income'), ('sex', 'income'))
+        """
+        (name,) = domain.project([target])
+        others = [other for other in domain if other != name]
+        return cls.of_marginals(domain, [domain.canonical((o, name)) for o in others] or [(name,)])
+
+    @classmethod
     def random_marginals(
         cls, domain: Domain, n: int, k: int, *, rng: Random, max_cells: int | None = None
     ) -> Workload:

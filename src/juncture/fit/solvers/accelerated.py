@@ -23,6 +23,7 @@ from juncture.fit.solvers.matching import match_average
 from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
 from juncture.tables.layout import Vector
 
+_EPSILON = float(np.finfo(np.float64).eps)
 _RELATIVE_ROUNDING = 1e-12
 # The first step moves no potential by more than the inverse of this.
 _CAUTION = 0.1
@@ -98,6 +99,7 @@ class Cycle:
         self.log_partition, self.loss = start.log_partition, start.loss
         self.weight, self.curvature = 0.0, curvature
         self.intercept = 0.0
+        self._n_steps, self._intercept_error = 0, 0.0
         # Everything is written into vectors of the cycle's own, which a step swaps.
         self.potentials = start.potentials.copy()
         self.own, self.average = start.marginals.copy(), start.marginals.copy()
@@ -144,6 +146,9 @@ class Cycle:
         if loss >= self.loss - rounding:
             return False
         self.intercept += length * (value - vector_ops.dot(slope, middle))
+        self._n_steps += 1
+        steepest = float(np.abs(slope).max(initial=0.0)) * self._mass
+        self._intercept_error += length * _EPSILON * (abs(value) + steepest)
         self.weight += length
         self.curvature *= 0.95
         self._next = self.potentials, self.own, self.average
@@ -160,14 +165,24 @@ class Cycle:
         """The least of the averaged linearisations, which lie below the loss everywhere.
 
         The potentials have moved by minus the weighted sum of the slopes, so that sum need not
-        be kept.
+        be kept. But they are rounded at every step, and a cycle of tiny steps moves them by hardly
+        more than that. So what rounding may have added is taken off: a bound must hold.
         """
         if self.weight == 0.0:
             return -math.inf
+        finite = self.potentials[self.potentials > -np.inf]
+        largest = float(np.abs(finite).max(initial=0.0))
+        moved_error = self._n_steps * _EPSILON * largest * self._mass
+        error = (moved_error + self._intercept_error) / self.weight
         with np.errstate(invalid="ignore"):
             slope = (self.start.potentials - self.potentials) / self.weight
         lowest = self.problem.minimise_linear(slope, self.start.potentials)
-        return self.intercept / self.weight + lowest
+        return self.intercept / self.weight + lowest - error
+
+    @property
+    def _mass(self) -> float:
+        """What the marginals of all cliques add up to."""
+        return self.problem.total * len(self.problem.oracle.layout.cliques)
 
 
 def first_curvature(problem: Problem, start: Candidate) -> float:

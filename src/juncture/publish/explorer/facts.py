@@ -80,7 +80,7 @@ def describe_fit(fit: FitSummary | None) -> Facts | None:
 def _describe_attribute(model: Model, name: str, column: Column | None) -> Facts:
     book, size = model.codebook, model.domain[name]
     coding = book[name]
-    measured = name not in model.plan.free_attributes
+    measured = name not in model.unmeasured
     description: Facts = {
         "name": name,
         "sql": quote_identifier(name),
