@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from juncture._util.notebook import list_html
 from juncture.errors import InvalidInput
@@ -12,6 +14,7 @@ from juncture.fit.summary import FitSummary
 from juncture.model.model import Model
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish.release import Release
+from juncture.tables.columns.bins import Binned
 from juncture.tables.domain import Clique
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
@@ -71,8 +74,22 @@ class RunResult:
             mechanism=self.mechanism,
             workload=self.workload.cliques,
             details=self.details,
-            schema=self.schema,
+            schema=self._likely_schema(self.model),
         )
+
+    def _likely_schema(self, model: Model) -> Schema | None:
+        """The schema, with the likely means of bins: post-processing of the noisy counts."""
+        if self.schema is None:
+            return None
+        noise = [float(np.median(each.stddev)) for each in self.measurements]
+        floor = 2.0 * float(np.median(noise)) if noise else 1.0
+        columns = {
+            name: column.with_likely_means(model.one_way(name), floor)
+            if isinstance(column, Binned) and name not in model.unmeasured
+            else column
+            for name, column in self.schema.columns.items()
+        }
+        return replace(self.schema, columns=columns)
 
     def _special_codes(self, model: Model) -> dict[str, range]:
         """The codes for missing and outside values of columns that were not measured."""

@@ -54,7 +54,7 @@ class InBins:
                 f"{self.column} is known by its {unit} only, and the question divides some of "
                 f"them: the records of each are taken as spread over it."
             )
-        return f"{self.column} is known by its {unit} only: sums take the mean of each."
+        return f"{self.column} is known by its {unit} only: sums take the likely mean of each."
 
 
 Note = NotMeasured | NeverTogether | InBins

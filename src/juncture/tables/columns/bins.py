@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,12 @@ from juncture.errors import InvalidInput
 from juncture.tables.codebook import Coding, Meaning
 from juncture.tables.columns.base import Column, TomlTable
 from juncture.tables.columns.sql import RawColumn, number_literal
-from juncture.tables.spread import draw_shares
+from juncture.tables.spread import Spread, draw_shares, infer_means
+
+# With fewer bins than this there is no slope to follow.
+_MIN_BINS = 3
+# Digits of a mean after the first of its bin's width.
+_DIGITS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +70,26 @@ class Binned(Column):
         means = [m if isinstance(b, tuple) else None for b, m in zip(self.bins, self.means)]  # noqa: B905
         return Coding(meanings, means=(*[None] * len(self.special), *means, *[None] * n_after))
 
+    def with_likely_means(self, counts: NDArray[np.float64], floor: float) -> Self:
+        """The column with the means that the counts of its codes suggest, unless it has means.
+
+        Only bins that touch each other tell about each other; a single value beside them does not.
+        """
+        spreads = self.coding.spreads[len(self.special) : self.n_regular]
+        if self.means or sum(spread is not None for spread in spreads) < _MIN_BINS:
+            return self
+        bins = zip(spreads, self.bins, counts[len(self.special) :], strict=False)
+        means = [float(b) if s is None else s.mean(s.low, s.high) for s, b, _ in bins]  # type: ignore[arg-type]
+        for first, stop in _touching(spreads):
+            run = [spread for spread in spreads[first:stop] if spread is not None]
+            edges = [run[0].low, *(spread.high for spread in run)]
+            inside = counts[len(self.special) + first : len(self.special) + stop]
+            means[first:stop] = infer_means(edges, inside.tolist(), floor)
+        rounded = (
+            m if s is None else _round_inside(m, s) for m, s in zip(means, spreads, strict=True)
+        )
+        return replace(self, means=tuple(rounded))
+
     def to_toml(self) -> TomlTable:
         """The special values and the means, where there are any."""
         special = {"special": list(self.special)} if self.special else {}
@@ -100,3 +127,19 @@ class Binned(Column):
         ]
         low, width, tilt = np.array(rows).T
         return low, width, tilt
+
+
+def _touching(spreads: Sequence[Spread | None]) -> list[tuple[int, int]]:
+    """Where intervals follow each other without a gap: the first of each run, and its end."""
+    breaks = [
+        index
+        for index, (one, other) in enumerate(pairwise(spreads), start=1)
+        if one is None or other is None or one.high != other.low
+    ]
+    runs = pairwise([0, *breaks, len(spreads)])
+    return [(first, stop) for first, stop in runs if stop - first >= _MIN_BINS]
+
+
+def _round_inside(mean: float, spread: Spread) -> float:
+    """A mean rounded to about a thousandth of its bin's width."""
+    return round(mean, _DIGITS - math.floor(math.log10(spread.high - spread.low)))
