@@ -18,13 +18,17 @@ def pairs_of(n_attributes: int) -> Workload:
 
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize("n_attributes", [2, 15, 41, 86])
-def test_rounds_follow_the_budget(n_attributes: int, neighbours: Neighbours) -> None:
+@pytest.mark.parametrize("single_share", [0.0, 0.4])
+def test_rounds_follow_the_budget(
+    n_attributes: int, neighbours: Neighbours, single_share: float
+) -> None:
     """A larger budget has no fewer rounds; rounds above the least keep the noise within 150."""
     workload, before = pairs_of(n_attributes), 0
     for epsilon in (0.01, 0.3, 1.0, 2.0, 5.0, 100.0):
-        mechanism = MWEM(Budget(epsilon=epsilon))
+        mechanism = MWEM(Budget(epsilon=epsilon), single_share=single_share)
         rounds = mechanism.count_rounds(workload, neighbours)
-        least = min(n_attributes, max(16, -(-n_attributes // 2)))
+        enough = 0 if single_share else -(-n_attributes // 2)
+        least = min(n_attributes, max(16, enough))
         assert least <= rounds <= n_attributes
         assert rounds >= before
         run = mechanism.prepare(workload, neighbours)

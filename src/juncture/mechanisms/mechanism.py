@@ -87,7 +87,7 @@ class Run:
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
     >>> run = MWEM(Budget(epsilon=1.0), rounds=2).prepare(workload, Neighbours.REPLACE)
     >>> [cost.epsilon for cost in run.costs]
-    [0.25, 0.25, 0.25, 0.25]
+    [0.2, 0.2, 0.15, 0.15, 0.15, 0.15]
     """
 
     mechanism: str
