@@ -5,7 +5,6 @@ The commands are imported inside a function, so that Ctrl-C is caught from the f
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -40,7 +39,6 @@ def run(arguments: Sequence[str]) -> int:
         warnings.simplefilter("once", UserWarning)
         warnings.showwarning = lambda message, *_where, **_more: note(f"warning: {message}")
         try:
-            _announce_compiling()
             from juncture.cli.app import PROGRAM, app
 
             code = app(rest, prog_name=PROGRAM, standalone_mode=False)
@@ -54,16 +52,6 @@ def run(arguments: Sequence[str]) -> int:
             error("interrupted. No file was left half written.")
             code = ExitCode.INTERRUPTED
     return int(code)
-
-
-def _announce_compiling() -> None:
-    """Say on the terminal when the first command on a machine waits for the compiler."""
-    log = logging.getLogger("juncture.engine.compiled.loader")
-    if sys.stderr.isatty() and not log.handlers:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(message)s: up to half a minute ..."))
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
 
 
 def _handle_failure(problem: BaseException, arguments: Sequence[str], *, debug: bool) -> int:

@@ -104,7 +104,11 @@ def load_compiled() -> bytes:
             return kept
     from juncture.engine.compiled.entry_points import compile_all  # noqa: PLC0415  (imports the compiler)
 
-    _LOG.info("compiling Juncture's routines, once for this version and processor")
+    # A warning, so that it is seen wherever nobody has set up logging: in a notebook or a script,
+    # half a minute without a word looks like a fault.
+    _LOG.warning(
+        "Juncture compiles its routines, once for this version and processor: up to half a minute."
+    )
     compiled = compile_all()
     for folder in cache_folders():
         if _write(folder / name, compiled):
