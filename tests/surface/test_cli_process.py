@@ -158,9 +158,9 @@ def test_the_first_command_says_that_it_compiles(table: Table, tmp_path: Path) -
         ["query", str(table.folder / "x.jct"), "--marginal", "sex"], environment
     )
     assert "compiles" not in again
-    code = "import juncture.engine.compiled.loader as l; l.load_compiled()"
+    program = "import juncture.engine.compiled.loader as l; l.load_compiled()"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
         env={**os.environ, "JUNCTURE_CACHE": str(tmp_path / "other")},
     )  # fmt: skip
     assert "Juncture compiles its routines" in done.stderr
