@@ -41,9 +41,7 @@ class Engine:
                 self._connection.register(name, table)
             return self._connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
-            raise InvalidInput(
-                f"`sql` must be what DuckDB understands; got an error: {_first_line(error)}."
-            ) from None
+            raise InvalidInput(_explain(error)) from None
         finally:
             for name in tables:
                 self._connection.unregister(name)
@@ -69,6 +67,20 @@ def _database(_process: int) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config=_CONFIG)
 
 
-def _first_line(error: duckdb.Error) -> str:
+def _explain(error: duckdb.Error) -> str:
+    """What is wrong with a question that cannot be calculated, in a sentence of ours."""
     line = (str(error).splitlines() or ["unknown"])[0]
-    return line.split(". Use TRY", maxsplit=1)[0].rstrip(". !\t")
+    detail = line.partition("Error: ")[2] or line
+    for end in (". Use TRY", ". You might need", ". Did you mean"):
+        detail = detail.partition(end)[0]
+    detail = detail.rstrip(". !\t")
+    match error:
+        case duckdb.ConversionException():
+            rule = "compare and cast values that can be read as each other"
+        case duckdb.OutOfRangeException():
+            rule = "keep its numbers within their types"
+        case duckdb.OutOfMemoryException():
+            rule = "be smaller: less memory must do"
+        case _:
+            rule = "use functions and comparisons that suit the types of its columns"
+    return f"`sql` must {rule}; got: {detail}."
