@@ -12,9 +12,11 @@ from functools import lru_cache
 import duckdb
 import pyarrow as pa
 
+from juncture._util.text import shorten
 from juncture.errors import InvalidInput
 from juncture.model.sql.syntax import Value
 
+_MAX_LETTERS = 200
 MAX_CELLS = 1 << 20
 """Cells of the joint table of attributes that a question ties together."""
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -73,7 +75,7 @@ def _explain(error: duckdb.Error) -> str:
     detail = line.partition("Error: ")[2] or line
     for end in (". Use TRY", ". You might need", ". Did you mean"):
         detail = detail.partition(end)[0]
-    detail = detail.rstrip(". !\t")
+    detail = shorten(detail.rstrip(". !\t"), _MAX_LETTERS)
     match error:
         case duckdb.ConversionException():
             rule = "compare and cast values that can be read as each other"
