@@ -76,6 +76,8 @@ def str_or_number(value: object) -> object:
     """A value that can be compared: dates as texts, numbers as floats, no counts as 0."""
     if value is None or isinstance(value, bool | str):
         return 0.0 if value is None else value
+    if isinstance(value, dt.datetime):  # every one here is a midnight
+        value = value.date()
     return float(value) if isinstance(value, int | float | Decimal) else str(value)
 
 

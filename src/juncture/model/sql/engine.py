@@ -6,6 +6,7 @@ time. It sees the tables that it is given, no files and no network, and has boun
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from functools import lru_cache
 
@@ -59,6 +60,10 @@ def read_values(column: pa.ChunkedArray) -> list[Value]:
     if pa.types.is_decimal(column.type):
         return [None if value is None else float(value) for value in values]
     if pa.types.is_temporal(column.type):
+        # DuckDB makes times of dates in places; midnights all over are days.
+        times = [value for value in values if isinstance(value, dt.datetime)]
+        if times and all(value.time() == dt.time.min for value in times):
+            values = [None if value is None else value.date() for value in values]
         return [None if value is None else str(value) for value in values]
     return list(values)
 
