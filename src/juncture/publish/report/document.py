@@ -159,8 +159,10 @@ def _make_sections(release: Release, source: Path | None) -> list[Section]:
         ("ledger", "Ledger", "The ledger: what was spent",
          render_ledger(release.guarantee, release.measurements)),
         ("structure", "Structure", "The structure of the model", render_structure(model.plan)),
-        ("attributes", "Attributes", f"The {named}, one by one", render_attributes(model)),
-        ("pairs", "Pairs", "The strongest pairs", render_pairs(model)),
+        ("attributes", "Attributes", f"The {named}, one by one",
+         render_attributes(model, release.measurements)),
+        ("pairs", "Pairs", "The strongest pairs",
+         render_pairs(model, release.measurements)),
         ("fit", "Fit", "How well it fits", render_fit(release)),
         ("reuse", "Use and cite", "How to use and cite it", render_reuse(model, source)),
     ]  # fmt: skip
