@@ -516,6 +516,7 @@ def test_answers_tell_what_they_rest_on(visit: Visit) -> None:
     visit.choose("pay")
     mean = page.locator(".summary").inner_text()
     expected = MODEL.sql("SELECT AVG(pay) FROM t").ranges[0][0]
+    assert expected is not None
     assert f"({expected.low:.2f} to {expected.high:.2f})" in mean
     assert "pay is known by its bins only" in notes.inner_text()
     visit.choose("pay")
@@ -546,6 +547,7 @@ def test_conditions_that_divide_bins_have_a_range(visit: Visit) -> None:
         page.get_by_role("button", name="Apply").click()
     visit.settle()
     span = MODEL.sql("SELECT COUNT(*) FROM t WHERE pay >= 15").ranges[0][0]
+    assert span is not None
     assert f"({span.low:,.1f} to {span.high:,.1f})" in page.locator("#matching").inner_text()
 
 

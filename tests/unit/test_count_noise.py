@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from juncture import Domain, Measurement
+from juncture import Domain, Measurement, estimate
 from juncture.publish.count_noise import CountNoise
 from juncture.tables.queries import AllRanges, Identity, Kron, Prefix, Scaled, Stack, Total
 from juncture.tables.queries.products import bind
@@ -79,3 +79,33 @@ def test_what_is_not_measured_has_no_noise() -> None:
     assert noise.stddev_of_sum("a", np.arange(4.0)) is None
     assert noise.stddev_of_sum("a", np.ones(4)) == pytest.approx(1.0)
     assert CountNoise(DOMAIN, []).stddevs(("b",)) is None
+
+
+def test_the_number_of_records_has_noise() -> None:
+    """A total is as noisy as the sum of all cells of its measurements."""
+    both = Measurement(("a", "b"), np.zeros(12), stddev=3.0)
+    alone = Measurement((), [0.0], stddev=5.0, query=Total())
+    for measurements, variance in (([both], 12 * 9.0), ([both, alone], 1 / (1 / 108 + 1 / 25))):
+        stddev = CountNoise(DOMAIN, measurements).stddevs(())
+        assert stddev is not None
+        assert float(stddev) == pytest.approx(np.sqrt(variance))
+
+
+def test_counts_of_a_model_are_off_by_about_their_noise() -> None:
+    """Over many draws of noise, the errors of fitted counts are about the stated noise, or less."""
+    rng, domain = np.random.default_rng(2), Domain({"a": 4, "b": 3})
+    truth = rng.uniform(200.0, 900.0, (4, 3))
+    clean = [(("a", "b"), truth), (("b",), truth.sum(axis=0))]
+    squares, noise = np.zeros(4), None
+    for _ in range(40):
+        measurements = [
+            Measurement(clique, table.ravel() + 15.0 * rng.standard_normal(table.size), stddev=15.0)
+            for clique, table in clean
+        ]
+        noise = CountNoise(domain, measurements)
+        squares += (estimate(domain, measurements).model.one_way("a") - truth.sum(axis=1)) ** 2
+    assert noise is not None
+    stddevs = noise.stddevs(("a",))
+    assert stddevs is not None
+    ratio = float(np.sqrt((squares / 40).mean())) / float(stddevs.mean())
+    assert 0.7 < ratio < 1.15

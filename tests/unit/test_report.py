@@ -273,6 +273,15 @@ def test_a_large_epsilon_is_called_large() -> None:
         assert ("allows near certainty" in Page(render_report(made)).text) == warned
 
 
+def test_the_number_of_records_has_its_noise() -> None:
+    """The total is stated with its noise, unless it is public."""
+    made = replace(fitted(), measurements=fitted().measurements[:1])
+    # Twelve cells with a noise of 2 each.
+    assert f"records, estimated ±{np.sqrt(12) * 2:.1f}" in Page(render_report(made)).text
+    public = replace(made, guarantee=guarantee_of([EVENT], neighbours=Neighbours.REPLACE))
+    assert "estimated ±" not in Page(render_report(public)).text
+
+
 def test_every_value_has_its_number() -> None:
     """The tables under the charts hold the model's one-way marginals, labels and all."""
     made = fitted()

@@ -27,11 +27,12 @@ _ROUNDING = 1e-6
 
 
 class _Product(NamedTuple):
-    """Answers to a product of blocks, one for each attribute, with the variance of each answer."""
+    """Answers to a product of blocks, one for each attribute."""
 
     domain: Domain
     blocks: Sequence[Block]
     variances: Vector
+    """Of each answer, or one number for all."""
 
 
 class CountNoise:
@@ -55,6 +56,8 @@ class CountNoise:
 
     def stddevs(self, names: Sequence[str]) -> Vector | None:
         """The noise of every count of a marginal, axes in the order of the names.
+
+        Without names, it is the noise of the number of all records.
 
         It is infinite where no measurement tells a count, and None where none tells any.
         """
@@ -82,6 +85,9 @@ class CountNoise:
         if all(isinstance(block, Identity) for block in product.blocks):
             others = tuple(i for i, name in enumerate(product.domain) if name not in names)
             kept = [name for name in product.domain if name in names]
+            if product.variances.ndim == 0:
+                n_cells = math.prod(product.domain.shape[axis] for axis in others)
+                return np.full([self._domain[name] for name in names], n_cells * product.variances)
             table = product.variances.reshape(product.domain.shape).sum(axis=others)
             return np.asarray(np.transpose(table, [kept.index(name) for name in names]))
         table = np.full((), float(product.variances.max()))
@@ -138,10 +144,9 @@ class CountNoise:
 def _find_products(measurement: Measurement, domain: Domain) -> Iterator[_Product]:
     """The products of blocks that a measurement consists of; other queries are left out."""
     clique = domain.project(measurement.clique)
-    variances = np.broadcast_to(measurement.stddev**2, (measurement.n_rows,))
     # A clique's own order is not that of the domain, and answers come in the clique's.
     ordered = Domain([(name, clique[name]) for name in measurement.clique])
-    return _split(measurement.query, ordered, variances)
+    return _split(measurement.query, ordered, measurement.stddev**2)
 
 
 def _split(query: Query, domain: Domain, variances: Vector) -> Iterator[_Product]:
@@ -153,7 +158,9 @@ def _split(query: Query, domain: Domain, variances: Vector) -> Iterator[_Product
             for each, (low, high) in zip(
                 query.queries, pairwise(accumulate(rows, initial=0)), strict=True
             ):
-                yield from _split(each, domain, variances[low:high])
+                yield from _split(
+                    each, domain, variances[low:high] if variances.ndim else variances
+                )
         case Kron():
             yield _Product(domain, [query.blocks.get(name, Total()) for name in domain], variances)
         case Identity() | Total():
