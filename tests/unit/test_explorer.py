@@ -581,6 +581,8 @@ def test_synthetic_records_follow_the_model(client: httpx.Client) -> None:
         ("select", '"select"'),
         ("current_date", '"current_date"'),
         ("a b", '"a b"'),
+        ("group", '"group"'),
+        ("Order", '"Order"'),
         ('say "hi"', '"say ""hi"""'),
         ("1st", '"1st"'),
         ("naïve", '"naïve"'),

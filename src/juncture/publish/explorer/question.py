@@ -75,7 +75,9 @@ def _resolve_attribute(domain: Domain, condition: Condition) -> str:
 @lru_cache(maxsize=4096)
 def quote_identifier(name: str) -> str:
     """A name in SQL, in quotes only where it needs them."""
-    if _PLAIN_NAME.fullmatch(name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS:
+    reserved = name.lower() in DuckDB.Generator.RESERVED_KEYWORDS
+    known = reserved or name.upper() in DuckDB.Tokenizer.KEYWORDS
+    if _PLAIN_NAME.fullmatch(name) and not known:
         tree = sqlglot.parse_one(name, read="duckdb")
         if isinstance(tree, exp.Column) and tree.name == name:
             return name
