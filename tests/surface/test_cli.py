@@ -76,6 +76,22 @@ def test_release_writes_what_the_ledger_paid_for(mechanism: str, table: Table, s
     assert not [path for path in table.folder.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_report_says_how_the_fit_ended(mechanism: str, table: Table, said: Said) -> None:
+    """Whatever the mechanism, the page has the given title, the end of the fit and its misfit."""
+    out = f"{mechanism}-page.jct"
+    words = release_of(table, out, f"{mechanism}-page.ledger", "--mechanism", mechanism)
+    said(*words, *MECHANISMS[mechanism], "--json")
+    page = table.folder / f"{mechanism}.html"
+    said("report", table.folder / out, "--out", page, "--title", "People & <places>")
+    text, release = page.read_text(), load(table.folder / out)
+    assert "<h1>People &amp; &lt;places&gt;</h1>" in text
+    assert release.fit is not None
+    assert release.fit.status.headline in text
+    assert ("Misfit" in text) == bool(release.measurements)
+    assert ("no residuals can be compared" in text) == (not release.measurements)
+
+
 def test_two_releases_share_a_ledger(table: Table, said: Said) -> None:
     """An existing ledger is continued with its own budget and neighbours."""
     said("ledger", "create", table.folder / "shared", "--epsilon", "2", "--neighbours", "replace")

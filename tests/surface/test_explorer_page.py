@@ -13,6 +13,7 @@ import pytest
 
 from explorer_server import SIZES, TOKEN, running, small_release
 from juncture.publish.explorer.server import create_app
+from steward_release import LONG, steward_release
 
 CHROMIUM = Path("/usr/bin/chromium")
 sync_api = pytest.importorskip(
@@ -416,10 +417,14 @@ def test_a_phone(browser: Any, address: str) -> None:
     """At 390 pixels attributes unfold, everything works, and nothing is wider than the window."""
     visit = Visit(browser, address, viewport=PHONE, has_touch=True)
     assert visit.overflow() <= 0
-    visit.page.locator("#fold").tap()
     for name in ("work", "pay", ODD):
+        visit.page.locator("#fold").tap()
         visit.choose(name)
         assert visit.overflow() <= 0
+        # The answer is what people want to see now, not the list above it.
+        assert not visit.page.locator("#attributes").is_visible()
+        top = visit.page.locator("#answer-title").bounding_box()
+        assert top["y"] < PHONE["height"]
     for button, dialog in (("About", "About this release"), ("Synthetic records", "Synthetic")):
         visit.page.get_by_role("button", name=button).first.tap()
         assert visit.page.get_by_role("dialog").filter(has_text=dialog).is_visible()
@@ -445,6 +450,160 @@ def test_reloading_keeps_the_picture(visit: Visit) -> None:
     visit.page.reload()
     visit.settle()
     assert visit.page.locator("#editor").input_value() == before
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_link_reopens_the_answer(browser: Any, address: str, scheme: str) -> None:
+    """The address of a query or a sliced table, opened elsewhere or pasted, asks the same again."""
+    visit = Visit(browser, address, color_scheme=scheme)
+    query = "SELECT work, AVG(pay) AS m FROM t WHERE pay < 15 GROUP BY work"
+    visit.page.locator("#editor").fill(query)
+    visit.page.locator("#editor").press("Control+Enter")
+    sync_api.expect(visit.page.locator("#answer-title")).to_have_text("Your query")
+    asked = visit.page.url
+    shown = visit.page.locator(".rows td").all_inner_texts()
+    assert TOKEN not in asked
+    for name in ("work", "smoker", ODD):
+        visit.choose(name)
+    visit.page.get_by_role("group", name=ODD).get_by_role("button", name="1").click()
+    sliced, cells = visit.page.url, visit.values(".heat tbody td[data-value]")
+    visit.page.get_by_role("button", name="Table").click()
+    tabled = visit.page.url
+    visit.context.close()
+    assert len({asked, sliced, tabled}) == 3
+
+    other = Visit(browser, address)
+    # The first address has the token too, as a link in the terminal would.
+    other.page.goto(asked.replace("/#", f"/?token={TOKEN}#"))
+    sync_api.expect(other.page.locator("#answer-title")).to_have_text("Your query")
+    assert other.page.locator(".rows td").all_inner_texts() == shown
+    assert other.page.locator("#editor").input_value() == query
+    sync_api.expect(other.page.locator("#run")).to_be_enabled()
+    other.page.evaluate("link => { location.hash = new URL(link).hash; }", sliced)
+    sync_api.expect(other.page.locator(".heat")).to_be_visible()
+    assert other.values(".heat tbody td[data-value]") == pytest.approx(cells)
+    other.page.evaluate("link => { location.hash = new URL(link).hash; }", tabled)
+    sync_api.expect(other.page.locator(".rows")).to_be_visible()
+    assert other.complaints == []
+    other.context.close()
+
+
+def test_a_link_with_a_mistake_says_so(browser: Any, address: str) -> None:
+    """A query in a link that cannot be answered is shown with its error, over the first page."""
+    visit = Visit(browser, address)
+    visit.page.evaluate("""() => { location.hash = encodeURIComponent(JSON.stringify(
+        { chosen: [], conditions: [], sql: "SELECT wrk FROM t GROUP BY wrk" })); }""")
+    sync_api.expect(visit.page.get_by_role("alert")).to_contain_text("got 'wrk'")
+    assert visit.page.locator("#editor").input_value() == "SELECT wrk FROM t GROUP BY wrk"
+    sync_api.expect(visit.page.locator("#answer-title")).to_have_text("What would you like to see?")
+    visit.context.close()
+
+
+def test_a_link_can_be_copied(browser: Any, address: str) -> None:
+    """The button puts the address of the answer on the clipboard."""
+    allowed = ["clipboard-read", "clipboard-write"]
+    visit = Visit(browser, address, permissions=allowed)
+    visit.choose("work")
+    visit.page.get_by_role("button", name="Copy link").click()
+    sync_api.expect(visit.page.get_by_role("button", name="Link copied")).to_be_visible()
+    assert visit.page.evaluate("navigator.clipboard.readText()") == visit.page.url
+    visit.context.close()
+
+
+def test_answers_tell_what_they_rest_on(visit: Visit) -> None:
+    """Under each answer stand its notes; means and counts of wide bins have their range."""
+    page, notes = visit.page, visit.page.locator(".notes")
+    visit.choose("pay")
+    mean = page.locator(".summary").inner_text()
+    expected = MODEL.sql("SELECT AVG(pay) FROM t").ranges[0][0]
+    assert expected is not None
+    assert f"({expected.low:.2f} to {expected.high:.2f})" in mean
+    assert "pay is known by its bins only" in notes.inner_text()
+    visit.choose("pay")
+    visit.choose("age")
+    assert notes.count() == 0
+    visit.choose("smoker")
+    assert "were never measured together: how they go together is inferred" in notes.inner_text()
+    query = "SELECT smoker, AVG(pay) AS m, COUNT(*) AS n FROM t WHERE pay < 15 GROUP BY smoker"
+    page.locator("#editor").fill(query)
+    page.locator("#editor").press("Control+Enter")
+    sync_api.expect(page.locator("#answer-title")).to_have_text("Your query")
+    answer = MODEL.sql(query)
+    assert notes.locator("li").all_inner_texts() == [str(note) for note in answer.notes]
+    shown = page.locator(".rows tbody tr").first.locator(".range").all_inner_texts()
+    known = [each for each in answer.ranges[0] if each is not None]
+    assert len(shown) == len(known) == 2
+    low, high = (float(part.replace(",", "")) for part in shown[1].split(" to "))
+    assert (low, high) == pytest.approx((known[1].low, known[1].high), rel=0.01)
+
+
+def test_conditions_that_divide_bins_have_a_range(visit: Visit) -> None:
+    """The number of matching records is followed by what it can be."""
+    page = visit.page
+    page.get_by_role("button", name="Add condition").click()
+    page.get_by_label("Attribute", exact=True).select_option("pay")
+    page.get_by_label("From", exact=True).fill("15")
+    with page.expect_response("**/api/marginal"):
+        page.get_by_role("button", name="Apply").click()
+    visit.settle()
+    span = MODEL.sql("SELECT COUNT(*) FROM t WHERE pay >= 15").ranges[0][0]
+    assert span is not None
+    assert f"({span.low:,.1f} to {span.high:,.1f})" in page.locator("#matching").inner_text()
+
+
+@pytest.fixture(scope="module")
+def steward_address() -> Iterator[str]:
+    """A server of a release with many awkward columns."""
+    with running(create_app(steward_release(), token=TOKEN, name="steward")) as url:
+        yield url
+
+
+@pytest.mark.parametrize("window", [PHONE, DESKTOP])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_wide_tables_say_that_they_scroll(
+    browser: Any, steward_address: str, window: dict[str, int], scheme: str
+) -> None:
+    """A hint stands over a table while there is more to its side, and over no other."""
+    visit = Visit(browser, steward_address, viewport=window, color_scheme=scheme)
+    hint = visit.page.locator(".scroll-hint")
+    for name in ("group", "unit"):
+        if window is PHONE:
+            visit.page.locator("#fold").click()
+        visit.choose(name)
+    sync_api.expect(hint).to_be_visible()
+    heads = visit.page.locator(".heat thead th")
+    shown = heads.all_inner_texts()
+    assert len(set(shown)) == len(shown) == 44
+    cut = heads.evaluate_all("all => all.filter(e => e.scrollWidth > e.clientWidth + 1).length")
+    assert cut == 0
+    assert LONG in (heads.nth(1).get_attribute("title") or "")
+    assert "more-right" in (visit.page.locator(".scroll-frame").get_attribute("class") or "")
+    assert visit.overflow() <= 0
+    assert visit.page.evaluate(FAINT)["faint"] == []
+    visit.page.locator(".scroll").evaluate("e => { e.scrollLeft = e.scrollWidth; }")
+    sync_api.expect(visit.page.locator(".scroll-frame.more-left")).to_have_count(1)
+    sync_api.expect(visit.page.locator(".scroll-frame.more-right")).to_have_count(0)
+    visit.page.locator("#editor").fill("SELECT COUNT(*) AS n FROM t")
+    visit.page.locator("#editor").press("Control+Enter")
+    sync_api.expect(visit.page.locator(".rows")).to_be_visible()
+    sync_api.expect(hint).to_be_hidden()
+    assert visit.complaints == []
+    visit.context.close()
+
+
+def test_independence_and_even_columns_are_told(browser: Any, steward_address: str) -> None:
+    """What nothing links is taken as independent, and what was not measured as even: it says so."""
+    visit = Visit(browser, steward_address)
+    visit.choose("unit")
+    visit.choose("born")
+    notes = visit.page.locator(".notes")
+    assert "unit, born were never measured together, and are taken as independent." in (
+        notes.inner_text()
+    )
+    visit.choose("unit")
+    visit.choose("eye colour")
+    assert "eye colour was never measured" in notes.inner_text()
+    visit.context.close()
 
 
 def test_names_are_never_markup(visit: Visit) -> None:

@@ -16,6 +16,7 @@ from guarantees import guarantee_of
 from juncture import Codebook, Coding, Domain, Factor, Measurement, Model, Release
 from juncture.fit.summary import FitSummary, Status
 from juncture.publish.report.document import write_report
+from steward_release import FLAGS, LONG, steward_release
 
 CHROMIUM = Path("/usr/bin/chromium")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -51,6 +52,19 @@ FAINT = """() => {
       const a = Math.min(one, other), b = Math.max(one, other);
       return (b + .05) / (a + .05) < 4.5; }).map(e => e.outerHTML.slice(0, 120));
 }"""
+# Texts of drawings that are cut, each with the title that pointing at it shows.
+CUT = """() => [...document.querySelectorAll('.card svg text')]
+  .filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.includes('…')))
+  .map(e => [e.lastChild.data, (e.querySelector('title')
+    ?? e.parentElement.querySelector('title'))?.textContent ?? ''])"""
+# Pairs of texts in one drawing that overlap.
+OVERLAP = """() => [...document.querySelectorAll('#attributes .card svg')].flatMap(drawing => {
+  const boxes = [...drawing.querySelectorAll('text')].map(e => [e, e.getBoundingClientRect()]);
+  return boxes.flatMap(([one, a], index) => boxes.slice(index + 1)
+    .filter(([, b]) => a.left < b.right - 1 && b.left < a.right - 1
+      && a.top < b.bottom - 3 && b.top < a.bottom - 3)
+    .map(([other]) => `${one.textContent} / ${other.textContent}`));
+})"""
 
 
 def some_release() -> Release:
@@ -100,6 +114,13 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
+def steward_address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a table of many awkward columns."""
+    path = tmp_path_factory.mktemp("steward") / "report.html"
+    return write_report(steward_release(), path, title="Stewards").as_uri()
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One browser for all tests."""
     with playwright.sync_playwright() as driver:
@@ -110,12 +131,18 @@ def browser() -> Iterator[Browser]:
         running.close()
 
 
+@pytest.mark.parametrize("release", ["address", "steward_address"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_is_quiet_and_fits(
-    browser: Browser, address: str, width: int, scheme: Literal["light", "dark"]
+    browser: Browser,
+    request: pytest.FixtureRequest,
+    release: str,
+    width: int,
+    scheme: Literal["light", "dark"],
 ) -> None:
     """No message, no request but the file, no sideways scrolling, no shift, no faint text."""
+    address: str = request.getfixturevalue(release)
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     said: list[str] = []
     asked: list[str] = []
@@ -143,7 +170,7 @@ def test_the_page_is_used_by_keyboard(browser: Browser, address: str) -> None:
     assert focused.inner_text() == "Skip to the report"
     assert edges(focused)[0] > 0
     page.keyboard.press("Enter")
-    assert page.url.endswith("#report")
+    page.wait_for_url("**#report")
     folded = page.locator("#ledger details")
     folded.locator("summary").focus()
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
@@ -174,4 +201,68 @@ def test_folded_parts_are_printed(browser: Browser, address: str) -> None:
     assert not row.is_visible()
     page.emulate_media(media="print")
     assert edges(row)[1] > 0
+    page.close()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_labels_that_are_cut_differ_and_show_in_full(
+    browser: Browser, steward_address: str, width: int
+) -> None:
+    """Cut labels of a chart all differ, and pointing at one shows the whole text."""
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(steward_address)
+    cut = page.evaluate(CUT)
+    assert len(cut) >= 15
+    for shown, title in cut:
+        assert LONG in title
+        assert title.split(":")[0].endswith(shown[-7:])
+    bars = page.locator("#attributes .card").first.locator("svg text.end").all_text_contents()
+    assert len(bars) == len(set(bars)) == 18
+    assert page.evaluate(OVERLAP) == []
+    page.close()
+
+
+def test_labels_are_printed_in_full(browser: Browser, steward_address: str) -> None:
+    """On paper, where nobody can point, a list says what cut labels stand for."""
+    page = browser.new_page(viewport={"width": 700, "height": 900})
+    page.goto(steward_address)
+    entry = page.locator("#attributes dd", has_text=LONG).first
+    assert not entry.is_visible()
+    page.emulate_media(media="print")
+    assert edges(entry)[1] > 0
+    assert page.locator("#pairs dd", has_text=LONG).count() >= 15
+    page.close()
+
+
+def test_the_tree_is_whole(browser: Browser, steward_address: str, address: str) -> None:
+    """An outline shows all its lines without scrolling, and on paper boxes fit its width."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(steward_address)
+    tree = page.locator(".tree.outline")
+    assert tree.evaluate("e => e.scrollHeight - e.clientHeight") <= 1
+    assert all(name in (tree.text_content() or "") for name in FLAGS)
+    page.set_viewport_size({"width": 660, "height": 900})
+    page.goto(address)
+    page.emulate_media(media="print")
+    shown = page.locator(".tree:visible svg").bounding_box()
+    assert shown is not None
+    assert shown["x"] + shown["width"] <= 660
+    page.close()
+
+
+def test_the_page_says_how_far_numbers_are_off(browser: Browser, steward_address: str) -> None:
+    """Counts have their noise, means their range, and what was not measured says so."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(steward_address)
+
+    def card(name: str) -> str:
+        heading = page.get_by_role("heading", name=name, exact=True)
+        return page.locator("figure", has=heading).inner_text()
+
+    assert "Noise of a count: ±12 records." in card("born")
+    assert "wherever in their bins the numbers lie" in card("income")
+    assert "Not measured: shown as even." in card("eye colour")
+    assert "Mean" not in card("unit")
+    assert page.locator("#attributes g.pale").count() > 5
+    assert "Misfit" in page.locator("#fit").inner_text()
     page.close()

@@ -38,10 +38,12 @@ from juncture import (
     Schema,
 )
 from juncture.fit.summary import FitSummary, Status
+from juncture.model.sql.notes import Range
 from juncture.privacy.accounting import Cost, Neighbours, compose_epsilon
 from juncture.privacy.budget import Budget
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish.explorer import limits
+from juncture.publish.explorer.answers import Answers
 from juncture.publish.explorer.facts import describe_fit, describe_guarantee
 from juncture.publish.explorer.guard import cookie_name
 from juncture.publish.explorer.question import (
@@ -347,11 +349,62 @@ def test_the_query_shown_is_the_query_run(client: httpx.Client, attributes: list
     np.testing.assert_allclose(sorted(row[-1] for row in answer["rows"]), shown, rtol=1e-9)
 
 
-def test_pictures_tell_what_was_counted_together(client: httpx.Client) -> None:
-    """A picture says whether one clique holds all attributes that it is about."""
-    for attributes, together in ((["age", "pay"], True), (["age", "work"], False)):
-        found = client.post("/api/marginal", json={"attributes": attributes}).json()
-        assert found["together"] is together
+@pytest.mark.parametrize(
+    ("attributes", "condition"),
+    [
+        (["age", "pay"], None),
+        (["age", "work"], None),
+        (["work"], {"attribute": "pay", "low": 5.0, "high": 33.0}),
+        (["pay"], {"attribute": "pay", "low": 5.0, "high": 33.0}),
+        (["pay"], {"attribute": "age", "codes": [1, 2]}),
+    ],
+)
+def test_pictures_tell_what_they_rest_on(
+    client: httpx.Client, attributes: list[str], condition: dict[str, Any] | None
+) -> None:
+    """A picture has the notes of its own query, and the ranges that SQL gives count and mean."""
+    asked = {"attributes": attributes, "conditions": [condition] if condition else []}
+    found = client.post("/api/marginal", json=asked).json()
+    where = found["sql"].partition("WHERE")[2].partition("GROUP BY")[0] or "TRUE"
+    notes = {str(note) for note in MODEL.sql(found["sql"]).notes}
+    assert notes <= set(found["notes"])
+    assert len(set(found["notes"])) == len(found["notes"])
+    mean = ", AVG(pay) AS mean" if attributes == ["pay"] else ""
+    answer = MODEL.sql(f"SELECT COUNT(*) AS n{mean} FROM t WHERE {where}")
+    ranges = answer.ranges[0] if answer.ranges else (None, None)
+    assert found["count_range"] == _ends(ranges[0])
+    if attributes == ["pay"]:
+        assert found["mean"]["value"] == pytest.approx(answer.rows[0][1])
+        assert found["mean"]["range"] == _ends(ranges[1])
+        assert found["mean"]["range"] is not None
+    else:
+        assert found["mean"] is None
+
+
+def _ends(span: Range | None) -> list[float] | None:
+    if span is None or span.high - span.low < 1e-9 * span.high:
+        return None
+    return [span.low, span.high]
+
+
+def test_means_of_negative_bins_have_a_range() -> None:
+    """Where SQL knows no range, the counts of the bins give it."""
+    coding = Coding(((-10.0, 0.0), (0.0, 30.0)))
+    model = Model.of_potentials(Domain({"x": 2}), [], total=100.0)
+    answers = Answers(Release(model=model.with_codebook(Codebook({"x": coding}))))
+    assert answers.marginal(["x"], [])["mean"] == {"value": 5.0, "range": [-5.0, 15.0]}
+
+
+def test_sql_answers_tell_what_they_rest_on(client: httpx.Client) -> None:
+    """Notes and ranges come with the rows; where nothing is open, there are none."""
+    query = "SELECT smoker, AVG(pay) AS m, COUNT(*) AS n FROM t WHERE pay < 15 GROUP BY smoker"
+    found, expected = client.post("/api/sql", json={"sql": query}).json(), MODEL.sql(query)
+    assert found["notes"] == [str(note) for note in expected.notes]
+    assert len(found["notes"]) >= 2
+    assert found["ranges"] == [[_ends(each) for each in row] for row in expected.ranges]
+    assert found["ranges"][0][1] is not None
+    plain = client.post("/api/sql", json={"sql": "SELECT COUNT(*) FROM t"}).json()
+    assert (plain["notes"], plain["ranges"]) == ([], [])
 
 
 def test_sql_answers_are_the_models(client: httpx.Client) -> None:
@@ -528,6 +581,8 @@ def test_synthetic_records_follow_the_model(client: httpx.Client) -> None:
         ("select", '"select"'),
         ("current_date", '"current_date"'),
         ("a b", '"a b"'),
+        ("group", '"group"'),
+        ("Order", '"Order"'),
         ('say "hi"', '"say ""hi"""'),
         ("1st", '"1st"'),
         ("naïve", '"naïve"'),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,28 @@ import numpy as np
 import pytest
 
 from guarantees import guarantee_of
-from juncture import Codebook, Coding, Domain, Factor, Measurement, Model, Plan, Release, estimate
+from juncture import (
+    Codebook,
+    Coding,
+    Domain,
+    Factor,
+    Measurement,
+    Model,
+    Plan,
+    Release,
+    estimate,
+)
 from juncture.privacy.accounting import Neighbours, epsilon_of_rho
 from juncture.privacy.budget import Budget
 from juncture.publish import strongest_pairs
 from juncture.publish.explorer.facts import describe_guarantee
 from juncture.publish.report import palette
-from juncture.publish.report.axis import choose_ticks, format_compact
-from juncture.publish.report.charts import group_labels
 from juncture.publish.report.distributions import render_pairs
 from juncture.publish.report.document import render_report, write_report
 from juncture.publish.report.reuse import python_example
-from juncture.publish.report.words import Labels
-from juncture.tables.codebook import OUTSIDE
 from juncture.tables.queries import Kron, Prefix
+from report_page import Page, of
 
-VOID = {"br", "hr", "img", "link", "meta"}
 LOADING = {"src", "srcset", "data", "poster", "action", "background", "xlink:href"}
 HOSTILE = "<script>alert('x')</script>\"&'"
 EVENT: dict[str, Any] = {
@@ -37,55 +42,6 @@ EVENT: dict[str, Any] = {
     "mechanism": "discrete laplace", "parameters": {"scale": 2.0, "answers": 12},
     "epsilon": 0.5, "rho": 0.125, "total": 0.5,
 }  # fmt: skip
-
-
-class Page(HTMLParser):
-    """A page taken apart: every element with its attributes and text, and what was left open."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(source)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """An element begins."""
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """An element without content."""
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        """The element that was opened last ends, and no other."""
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        """Text that people read."""
-        if not {"style", "title"} & set(self.open):
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        """All text, without styles and tooltips."""
-        return " ".join(" ".join(self.words).split())
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        """The attributes of all elements of a kind."""
-        return [attributes for name, attributes in self.elements if name == tag]
-
-
-def of(pairs: Sequence[tuple[str, ...]], sizes: Mapping[str, int], total: float = 1000.0) -> Model:
-    """A model with random potentials."""
-    domain, rng = Domain(sizes), np.random.default_rng(0)
-    return Model.of_potentials(
-        domain, [Factor.random(domain.project(pair), rng) for pair in pairs], total
-    )
 
 
 def fitted() -> Release:
@@ -317,12 +273,22 @@ def test_a_large_epsilon_is_called_large() -> None:
         assert ("allows near certainty" in Page(render_report(made)).text) == warned
 
 
+def test_the_number_of_records_has_its_noise() -> None:
+    """The total is stated with its noise, unless it is public."""
+    made = replace(fitted(), measurements=fitted().measurements[:1])
+    # Twelve cells with a noise of 2 each.
+    assert f"records, estimated ±{np.sqrt(12) * 2:.1f}" in Page(render_report(made)).text
+    public = replace(made, guarantee=guarantee_of([EVENT], neighbours=Neighbours.REPLACE))
+    assert "estimated ±" not in Page(render_report(public)).text
+
+
 def test_every_value_has_its_number() -> None:
     """The tables under the charts hold the model's one-way marginals, labels and all."""
     made = fitted()
     words = Page(render_report(made)).text
     for label, count in zip(("red", "(missing)", "blue"), made.model.one_way("a"), strict=True):
-        assert f"{label} {count:.1f} {100 * count / 186:.1f}%" in words
+        # The counts of a are sums of four cells, each with a noise of 2.
+        assert f"{label} {count:.1f} ±4 {100 * count / 186:.1f}%" in words
     assert "[1, 2.5)" in words
 
 
@@ -332,7 +298,7 @@ def test_a_free_attribute_is_uniform_and_called_so() -> None:
     np.testing.assert_allclose(model.one_way("q"), model.project(("q",)).values)
     words = Page(render_report(Release(model=model))).text
     assert "Not measured: q." in words
-    assert "Not measured: all values are taken to be equally likely." in words
+    assert "Not measured: shown as even." in words
 
 
 def test_misfits_are_flagged() -> None:
@@ -342,6 +308,39 @@ def test_misfits_are_flagged() -> None:
     assert "1 of 3 contradict their own noise" in words
     honest = replace(made, measurements=made.measurements[1:2])
     assert "The measurement agrees with the model" in Page(render_report(honest)).text
+
+
+def test_every_release_states_its_misfit() -> None:
+    """The misfit is the mean square of all residuals over their noise, whatever made the model."""
+    made = fitted()
+    squares = []
+    for each in made.measurements:
+        answers = each.operator(made.model.domain).apply(made.model.project(each.clique).values)
+        squares += list(((answers - each.values) / each.stddev) ** 2)
+    expected = f"Misfit {np.mean(squares):.2f} : the mean squared residual"
+    for release in (made, replace(made, fit=None, mechanism="anything")):
+        assert expected in Page(render_report(release)).text
+    bare = replace(made, measurements=(), mechanism="dualquery")
+    words = Page(render_report(bare)).text
+    assert "no residuals can be compared with a noise" in words
+    assert made.fit is not None
+    assert made.fit.status.headline in words
+    assert "how far the model is from what it was fitted to" in words
+
+
+def test_the_tree_is_drawn_whole() -> None:
+    """Every clique of a tree of any size has its line, and every name is on the page."""
+    made = wide(500, lambda place: place - 1)
+    source = render_report(made)
+    outline = source[source.index("tree outline") : source.index("The tree as a table")]
+    assert outline.count("<circle") == 499
+    crowd = Release(
+        model=of([tuple(f"name{n:02}" for n in range(18))], {f"name{n:02}": 2 for n in range(18)})
+    )
+    page = render_report(crowd)
+    drawn = page[page.index("tree wide") : page.index("The tree as a table")]
+    assert all(f"name{n:02}" in drawn for n in range(18))
+    assert "in all" not in drawn
 
 
 def test_the_strongest_pair_comes_first() -> None:
@@ -398,30 +397,6 @@ def test_contrast_is_that_of_wcag() -> None:
     assert palette.contrast("#777777", "#ffffff") == pytest.approx(4.478, abs=1e-3)
     assert palette.contrast("#ffffff", "#777777") == palette.contrast("#777777", "#ffffff")
     assert palette.contrast("#123456", "#123456") == 1.0
-
-
-def test_ticks_are_round_numbers() -> None:
-    """Whole numbers are named at round ones, intervals at round edges, texts evenly."""
-    years = Labels(Coding((*range(17, 91), None, OUTSIDE)))
-    assert [tick.label for tick in choose_ticks(years)] == ["20", "40", "60", "80"]
-    bins = Labels(Coding.of_bins(list(range(250, 10_251, 500))))
-    assert [(t.at, t.label) for t in choose_ticks(bins)] == [
-        (3.5, "2000"), (7.5, "4000"), (11.5, "6000"), (15.5, "8000"), (19.5, "10k"),
-    ]  # fmt: skip
-    assert len(choose_ticks(Labels(Coding(tuple(f"value {n}" for n in range(100)))))) <= 6
-    assert [format_compact(n) for n in (950.0, 9000.0, 12_500.0, 1.2e6, 3e9)] == [
-        "950", "9000", "12.5k", "1.2M", "3G",
-    ]  # fmt: skip
-
-
-def test_groups_of_values_cover_all() -> None:
-    """Adjacent values are merged into at most so many groups that begin at 0 and end at the end."""
-    for size in (1, 23, 24, 25, 1000):
-        groups, names = group_labels([str(n) for n in range(size)], 24)
-        assert (groups[0], groups[-1]) == (0, size)
-        assert groups == sorted(set(groups))
-        assert len(names) == len(groups) - 1 <= 24
-    assert group_labels(["p", "q", "r"], 2) == ([0, 1, 3], ["p", "q to r"])
 
 
 @pytest.mark.parametrize("values", [np.array(3.5), np.arange(40.0), np.zeros((3, 30))])

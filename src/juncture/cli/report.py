@@ -22,6 +22,15 @@ def report(
             help="The HTML file to write. By default, the name of RELEASE with .html.",
         ),
     ] = None,
+    title: Annotated[
+        str | None,
+        typer.Option(
+            "--title",
+            "-t",
+            metavar="TEXT",
+            help="The heading of the page. By default, made from the name of RELEASE.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write a web page that says what was released, with which guarantee, and how well it fits.
@@ -30,7 +39,7 @@ def report(
 
     \b
     Example:
-      juncture report people.jct --out people.html
+      juncture report people.jct --out people.html --title "People of the north, 2024"
     """
     from juncture.publish.release import load
     from juncture.publish.report.document import write_report
@@ -38,4 +47,4 @@ def report(
     target = out or release.with_suffix(".html")
     require_file(release, "RELEASE")
     refuse_existing(target, force=force, read=[release])
-    say(f"wrote {write_report(load(release), target, source=release)}")
+    say(f"wrote {write_report(load(release), target, title=title, source=release)}")

@@ -9,11 +9,16 @@ from typing import Any
 
 from juncture._util.text import choose_name
 from juncture.errors import InvalidInput, ModelTooLarge
+from juncture.model.sql.answer import SqlAnswer
+from juncture.model.sql.notes import InBins, Range, find_dependence_notes
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.facts import Facts, collect_facts
-from juncture.publish.explorer.question import Condition, build_sql
+from juncture.publish.explorer.question import Condition, build_sql, build_summary_sql
 from juncture.publish.records import stream_records
 from juncture.publish.release import Release
+from juncture.publish.report.means import find_mean
+from juncture.tables.columns import Display, display_of
+from juncture.tables.layout import Vector
 
 Answer = dict[str, Any]
 
@@ -39,21 +44,50 @@ class Answers:
         query = build_sql(self.model.codebook, attributes, conditions)
         with self._lock:
             cells = self.model.sql_counts(query).reshape(-1)
+            summary = self._summarise(attributes, conditions, cells)
         return {
             "sql": query,
             "columns": [*attributes, choose_name("count", attributes)],
             "shape": list(shape),
             "cells": cells.tolist(),
             "count": float(cells.sum()),
-            "together": self._measured_together(
-                {*attributes, *(each.attribute for each in conditions)}
-            ),
+            **summary,
         }
 
-    def _measured_together(self, names: set[str]) -> bool:
-        """Whether some measurement, or clique of the model, has all of these attributes."""
-        measured = [m.clique for m in self.release.measurements] or self.model.cliques
-        return len(names) < 2 or any(names.issubset(clique) for clique in measured)
+    def _summarise(
+        self, attributes: Sequence[str], conditions: Sequence[Condition], cells: Vector
+    ) -> Answer:
+        """What a chart rests on, and the ranges of its count and of its mean where bins are wide.
+
+        The count needs them where a condition divides a bin, the mean of one attribute always.
+        """
+        limited = set(self.domain.project(each.attribute for each in conditions))
+        in_bins = {name for name in limited if self.model.codebook[name].has_intervals}
+        asked = limited.union(self.domain.project(attributes))
+        names = [name for name in self.domain if name in asked]
+        notes = find_dependence_notes(names, self.model.cliques)
+        count_range = mean = mean_range = None
+        numbers = len(attributes) == 1 and self._has_binned_numbers(attributes[0])
+        if in_bins or numbers:
+            column = attributes[0] if numbers else None
+            answer = self.model.sql(build_summary_sql(self.model.codebook, column, conditions))
+            notes += [note for note in answer.notes if isinstance(note, InBins)]
+            row, ranges = answer.rows[0], _list_ranges(answer)[0]
+            count_range = ranges[0]
+            mean, mean_range = (row[1], ranges[1]) if numbers else (None, None)
+            if numbers and mean_range is None and attributes[0] not in limited:
+                # SQL has no ranges where numbers are negative, the counts of all bins do.
+                known = find_mean(self.model.codebook[attributes[0]], cells)
+                mean_range = None if known is None else _to_pair(known.bins)
+        return {
+            "notes": [str(note) for note in notes],
+            "count_range": count_range,
+            "mean": None if mean is None else {"value": _finite_or_none(mean), "range": mean_range},
+        }
+
+    def _has_binned_numbers(self, name: str) -> bool:
+        coding = self.model.codebook[name]
+        return coding.has_intervals and display_of(coding) is Display.INTERVALS
 
     def sql(self, query: str) -> Answer:
         """The answer to a SELECT as columns and rows."""
@@ -62,6 +96,8 @@ class Answers:
         return {
             "columns": list(answer.columns),
             "rows": [[_finite_or_none(value) for value in row] for row in answer.rows],
+            "notes": [str(note) for note in answer.notes],
+            "ranges": _list_ranges(answer) if answer.ranges else [],
         }
 
     def records(self, n: int, file_format: str, seed: int | None) -> Iterator[bytes]:
@@ -93,6 +129,20 @@ class Answers:
                 f"`attributes` must make at most {limits.MAX_CELLS:,} combinations here; got "
                 f"{n_cells:,}. Choose fewer attributes, or use juncture in Python for large tables."
             )
+
+
+def _list_ranges(answer: SqlAnswer) -> list[list[list[float] | None]]:
+    """For every value of an answer, the least and the largest that it can be, or None."""
+    rows = answer.ranges or ((None,) * len(answer.columns),) * len(answer.rows)
+    return [[_to_pair(each) for each in row] for row in rows]
+
+
+def _to_pair(span: Range | None) -> list[float] | None:
+    """The ends of a range; None where it has none, or both are the same but for rounding."""
+    if span is None or not math.isfinite(span.high - span.low):
+        return None
+    size = max(abs(span.low), abs(span.high))
+    return [span.low, span.high] if span.high - span.low > 1e-9 * size else None
 
 
 def _finite_or_none(value: object) -> object:

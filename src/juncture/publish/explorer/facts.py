@@ -119,4 +119,6 @@ def _describe_value(coding: Coding, code: int) -> Facts:
 
 
 def _label(meaning: str | float | bool) -> str:
+    if isinstance(meaning, float) and meaning.is_integer():
+        return str(int(meaning))
     return str(meaning).lower() if isinstance(meaning, bool) else str(meaning)

@@ -48,13 +48,24 @@ def build_sql(
     domain = codebook.domain
     names = [quote_identifier(name) for name in domain.project(attributes)]
     outputs = [*names, f"COUNT(*) AS {quote_identifier(choose_name('count', attributes))}"]
-    lines = [f"SELECT {', '.join(outputs)}", "FROM records"]
-    texts = [condition_sql(each, codebook[_resolve_attribute(domain, each)]) for each in conditions]
-    if texts:
-        lines.append("WHERE " + "\n  AND ".join(texts))
+    lines = [f"SELECT {', '.join(outputs)}", *_source_lines(codebook, conditions)]
     if names:
         lines.append(f"GROUP BY {', '.join(names)}")
     return "\n".join(lines)
+
+
+def build_summary_sql(
+    codebook: Codebook, column: str | None, conditions: Iterable[Condition]
+) -> str:
+    """A SELECT that counts records under conditions, and takes the mean of a column if given."""
+    mean = "" if column is None else f", AVG({quote_identifier(column)}) AS mean"
+    return "\n".join([f"SELECT COUNT(*) AS count{mean}", *_source_lines(codebook, conditions)])
+
+
+def _source_lines(codebook: Codebook, conditions: Iterable[Condition]) -> list[str]:
+    domain = codebook.domain
+    texts = [condition_sql(each, codebook[_resolve_attribute(domain, each)]) for each in conditions]
+    return ["FROM records", *(["WHERE " + "\n  AND ".join(texts)] if texts else [])]
 
 
 def _resolve_attribute(domain: Domain, condition: Condition) -> str:
@@ -64,7 +75,9 @@ def _resolve_attribute(domain: Domain, condition: Condition) -> str:
 @lru_cache(maxsize=4096)
 def quote_identifier(name: str) -> str:
     """A name in SQL, in quotes only where it needs them."""
-    if _PLAIN_NAME.fullmatch(name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS:
+    reserved = name.lower() in DuckDB.Generator.RESERVED_KEYWORDS
+    known = reserved or name.upper() in DuckDB.Tokenizer.KEYWORDS
+    if _PLAIN_NAME.fullmatch(name) and not known:
         tree = sqlglot.parse_one(name, read="duckdb")
         if isinstance(tree, exp.Column) and tree.name == name:
             return name

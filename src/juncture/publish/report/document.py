@@ -13,6 +13,7 @@ from juncture._util.html import Markup, join, tag
 from juncture._util.text import count_noun
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.guarantee import Guarantee
+from juncture.publish.count_noise import CountNoise
 from juncture.publish.release import Release
 from juncture.publish.report.distributions import render_attributes, render_pairs
 from juncture.publish.report.fit import render_fit
@@ -21,7 +22,7 @@ from juncture.publish.report.ledger_section import render_ledger
 from juncture.publish.report.reuse import render_reuse
 from juncture.publish.report.structure import render_structure
 from juncture.publish.report.style import build_style_sheet
-from juncture.publish.report.words import format_count, format_large
+from juncture.publish.report.words import format_count, format_large, format_noise
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _LOGO = Markup(
@@ -124,7 +125,7 @@ def _introduce(guarantee: Guarantee | None) -> str:
 def _list_key_figures(release: Release) -> list[tuple[str, str]]:
     model, guarantee = release.model, release.guarantee
     figures = [
-        (_label_records(guarantee), format_count(round(model.total))),
+        (_label_records(release), format_count(round(model.total))),
         ("attributes" if len(model.domain) != 1 else "attribute", f"{len(model.domain):,}"),
         ("cells in the full table", format_large(model.domain.size)),
         ("measurements", f"{len(release.measurements):,}"),
@@ -135,9 +136,13 @@ def _list_key_figures(release: Release) -> list[tuple[str, str]]:
     return figures
 
 
-def _label_records(guarantee: Guarantee | None) -> str:
-    known = guarantee is not None and guarantee.neighbours is Neighbours.REPLACE
-    return "records" if known else "records, estimated"
+def _label_records(release: Release) -> str:
+    guarantee = release.guarantee
+    if guarantee is not None and guarantee.neighbours is Neighbours.REPLACE:
+        return "records"
+    stddev = CountNoise(release.model.domain, release.measurements).stddevs(())
+    noise = "" if stddev is None else f" {format_noise(float(stddev))}"
+    return f"records, estimated{noise}"
 
 
 def _format_spent(guarantee: Guarantee | None, n_records: float) -> str:
@@ -159,8 +164,10 @@ def _make_sections(release: Release, source: Path | None) -> list[Section]:
         ("ledger", "Ledger", "The ledger: what was spent",
          render_ledger(release.guarantee, release.measurements)),
         ("structure", "Structure", "The structure of the model", render_structure(model.plan)),
-        ("attributes", "Attributes", f"The {named}, one by one", render_attributes(model)),
-        ("pairs", "Pairs", "The strongest pairs", render_pairs(model)),
+        ("attributes", "Attributes", f"The {named}, one by one",
+         render_attributes(model, release.measurements)),
+        ("pairs", "Pairs", "The strongest pairs",
+         render_pairs(model, release.measurements)),
         ("fit", "Fit", "How well it fits", render_fit(release)),
         ("reuse", "Use and cite", "How to use and cite it", render_reuse(model, source)),
     ]  # fmt: skip

@@ -43,7 +43,7 @@ def _render_figures(release: Release) -> Markup | None:
     if fit is not None:
         bounded = math.isfinite(fit.lower_bound)
         figures = [
-            ("Loss", fit.loss, "how far the model is from the measurements"),
+            ("Loss", fit.loss, _describe_loss(release)),
             ("Lower bound", fit.lower_bound if bounded else None,
              "certified: no model has a smaller loss"),
             ("Gap", fit.gap if bounded else None, "the loss is at most this far above the best"),
@@ -59,6 +59,12 @@ def _render_figures(release: Release) -> Markup | None:
     return render_table("How the fit went", ("Figure", "Value", "Meaning"), rows, numbers=(1,))
 
 
+def _describe_loss(release: Release) -> str:
+    if release.measurements:
+        return "how far the model is from the measurements"
+    return "how far the model is from what it was fitted to"
+
+
 def _format_value(value: object) -> str:
     """Any value that a release states, at a readable length."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -71,7 +77,7 @@ def _format_value(value: object) -> str:
 def _render_misfits(model: Model, measurements: Sequence[Measurement]) -> Markup:
     heading = tag("h3", "Do the measurements agree with the model?")
     if not measurements:
-        return join([heading, tag("p", "The release has no measurements to compare with.")])
+        return join([heading, tag("p", _NO_MEASUREMENTS)])
     misfits = [_compare(model, measurement) for measurement in measurements[:_MAX_ROWS]]
     pairs = list(zip(measurements, misfits, strict=False))
     flagged = [pair for pair in pairs if pair[1] is not None and pair[1].deviations > _FLAG]
@@ -83,6 +89,7 @@ def _render_misfits(model: Model, measurements: Sequence[Measurement]) -> Markup
             heading,
             tag("p", _EXPLANATION),
             _render_summary(len(flagged), len(pairs)),
+            _render_misfit_of_all([misfit for misfit in misfits if misfit is not None]),
             render_table(
                 "Measurements that do not fit",
                 heads,
@@ -108,6 +115,27 @@ _EXPLANATION = (
     "variance is about 1 or less where all is well. Far more means that the stated noise is too "
     "small, that values were mixed up, or that other measurements contradict it."
 )
+
+
+_NO_MEASUREMENTS = (
+    "The release has no measurements, so no residuals can be compared with a noise: its mechanism "
+    "made the model from random choices, or kept its measurements to itself. What is known of the "
+    "fit stands above."
+)
+
+
+def _render_misfit_of_all(misfits: Sequence[Misfit]) -> Markup | None:
+    """One figure for the whole release, whatever the mechanism: the misfit of all answers."""
+    n_answers = sum(misfit.measurement.n_rows for misfit in misfits)
+    if not n_answers:
+        return None
+    ratio = sum(misfit.ratio * misfit.measurement.n_rows for misfit in misfits) / n_answers
+    return tag(
+        "p",
+        tag("strong", f"Misfit {ratio:.2f}"),
+        f": the mean squared residual over the variance, of all {count_noun(n_answers, 'answer')}. "
+        f"An answer is typically off by {math.sqrt(ratio):.2f} standard deviations of its noise.",
+    )
 
 
 def _render_summary(flagged: int, compared: int) -> Markup:

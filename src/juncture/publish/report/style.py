@@ -110,7 +110,7 @@ pre{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padd
 """
 _DRAWINGS = """
 svg{display:block;max-width:100%;height:auto}
-.card svg{width:100%}
+.card svg{width:100%;margin-bottom:.6rem}
 svg text{font:11px system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-serif;fill:var(--ink);
  font-variant-numeric:tabular-nums}
 svg .quiet{fill:var(--quiet)}
@@ -120,7 +120,15 @@ svg .end{text-anchor:end}
 svg .middle{text-anchor:middle}
 .bar,.cell{fill:var(--accent)}
 .bar{fill-opacity:.88}
-.free .bar{fill-opacity:.35}
+.free .bar,.pale>.bar{fill-opacity:.3}
+.apart>.bar{fill:var(--quiet);fill-opacity:.6}
+.apart.pale>.bar{fill-opacity:.3}
+.track{fill:var(--line);fill-opacity:.5}
+tr.pale>*{color:var(--quiet);font-style:italic}
+.full{margin:.2rem 0 0;font-size:.8125rem;line-height:1.45}
+.full div{padding:.25rem 0;border-top:1px solid var(--line)}
+.full dt{color:var(--quiet)}
+.full dd{margin:0}
 .hit{fill:transparent}
 g:hover>.hit{fill:var(--wash)}
 .cell:hover{stroke:var(--ink);stroke-width:1.4}
@@ -131,7 +139,7 @@ g:hover>.hit{fill:var(--wash)}
 .tree{margin:1.4rem 0;border:1px solid var(--line);border-radius:.7rem;background:var(--card);
  padding:1.2rem;overflow:auto}
 .tree.wide svg{max-width:none;margin:0 auto}
-.tree.outline{max-height:34rem}
+.tree.outline.long{max-height:48rem}
 .tree.outline svg{width:100%;max-width:25rem}
 .tree.narrow{display:none}
 .box{fill:var(--paper);stroke:var(--line);stroke-width:1.2}
@@ -154,10 +162,12 @@ _PRINT = """
  section{break-inside:auto;padding:1.2rem 0 .4rem}
  h2,h3{break-after:avoid}
  .card,.tree,tr{break-inside:avoid}
- .scroll,.tree,.card .scroll,.tree.outline{overflow:visible;max-height:none}
+ .scroll,.tree,.card .scroll,.tree.outline.long{overflow:visible;max-height:none}
  pre{white-space:pre-wrap}
  .cards,.cards.pairs{grid-template-columns:1fr 1fr}
- .card details{display:none}
+ .card details:not(.printed){display:none}
+ .tree.wide svg{max-width:100%}
+ .printed summary{color:var(--quiet)}
  details::details-content{content-visibility:visible;block-size:auto}
 }
 """

@@ -16,15 +16,21 @@ def render_table(
     rows: Iterable[Sequence[Child]],
     *,
     numbers: Iterable[int] = (),
+    pale: Iterable[bool] | None = None,
 ) -> Markup:
-    """A table that scrolls sideways in its own box; columns in `numbers` are aligned right."""
+    """A table that scrolls sideways in its own box.
+
+    - `numbers`: the columns that are aligned right.
+    - `pale`: for each row, whether it counts for little.
+    """
     content = [tuple(row) for row in rows]
     right = set(numbers)
     kinds = [
         "n" if index in right else _column_class(content, index) for index in range(len(heads))
     ]
     head = [tag("th", h, scope="col", class_=k) for h, k in zip(heads, kinds, strict=True)]
-    body = [_row(row, kinds) for row in content]
+    quiet = [False] * len(content) if pale is None else pale
+    body = [_row(row, kinds, pale=bool(q)) for row, q in zip(content, quiet, strict=False)]
     element = tag(
         "table",
         tag("caption", caption),
@@ -40,10 +46,10 @@ def _column_class(rows: Sequence[Sequence[Child]], column: int) -> str | None:
     return "t" if any(isinstance(t, str) and len(t) > 28 for t in texts) else None
 
 
-def _row(row: Sequence[Child], kinds: Sequence[str | None]) -> Markup:
+def _row(row: Sequence[Child], kinds: Sequence[str | None], *, pale: bool) -> Markup:
     first = tag("th", row[0], scope="row", class_=kinds[0])
     rest = [tag("td", c, class_=k) for c, k in zip(row[1:], kinds[1:], strict=True)]
-    return tag("tr", first, rest)
+    return tag("tr", first, rest, class_="pale" if pale else None)
 
 
 def fold(summary: str, *content: Child) -> Markup:

@@ -6,7 +6,7 @@ outline with a line for each clique.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from juncture._util.html import Markup, format_number, join, tag
@@ -15,13 +15,14 @@ from juncture.engine.plan import Node, Plan
 from juncture.publish.report.charts import svg
 from juncture.publish.report.tables import fold, render_table
 from juncture.publish.report.tree_layout import Corner, arrange_boxes, arrange_outline, children_of
-from juncture.publish.report.words import format_large, join_names, truncate
+from juncture.publish.report.words import format_large, join_names, shorten_all
 
 _BOX, _GAP, _LEVEL, _LINE = 190.0, 20.0, 34.0, 14.0
 _BOLD, _SMALL = 7.2, 5.9
 _MAX_WIDTH, _MAX_BOXES = 840.0, 24
-_LANE, _ROW, _OUTLINE = 16.0, 40.0, 330.0
-_MAX_ROWS = 400
+_LANE, _OUTLINE = 16.0, 330.0
+# An outline of more cliques scrolls in its own box; on paper, it is as long as it is.
+_MAX_OPEN = 60
 
 
 def draw_tree(plan: Plan) -> Markup:
@@ -35,7 +36,9 @@ def draw_tree(plan: Plan) -> Markup:
     lines = tag(
         "div",
         _draw_outline(plan, parents),
-        class_="tree outline" + (" narrow" if boxes else ""),
+        class_="tree outline"
+        + (" narrow" if boxes else "")
+        + (" long" if len(parents) > _MAX_OPEN else ""),
         tabindex="0",
         role="region",
         aria_label="Outline of the junction tree",
@@ -54,7 +57,9 @@ def describe_tree(plan: Plan) -> str:
 
 def _draw_boxes(plan: Plan, parents: Sequence[int | None]) -> Markup | None:
     """Boxes in layers, or None if they do not fit on a page."""
-    texts = [_wrap(node) for node in plan.nodes]
+    room = _BOX - 20.0
+    short = _shorten_names(plan, _BOLD, room), _shorten_names(plan, _SMALL, room)
+    texts = [_wrap(node, *short) for node in plan.nodes]
     heights = [22.0 + _LINE * len(lines) for lines in texts]
     corners, width, height = arrange_boxes(parents, heights, width=_BOX, gap=_GAP, level=_LEVEL)
     if width > _MAX_WIDTH:
@@ -73,24 +78,35 @@ def _draw_boxes(plan: Plan, parents: Sequence[int | None]) -> Markup | None:
     )
 
 
-def _wrap(node: Node) -> list[tuple[str, str]]:
-    """The lines of a box and their classes: attributes that are new here, then shared ones."""
+def _wrap(
+    node: Node, bold: Mapping[str, str], small: Mapping[str, str], room: float = _BOX - 20.0
+) -> list[tuple[str, str]]:
+    """The lines of a clique and their classes: attributes that are new here, then shared ones."""
     shared = set(node.separator)
     new = [name for name in node.clique if name not in shared]
-    lines = [(line, "strong") for line in _break_lines(new, _BOLD)] or [("(nothing new)", "quiet")]
-    return lines + [(line, "quiet small") for line in _break_lines(node.separator, _SMALL)]
+    lines = [(line, "strong") for line in _break_lines(new, _BOLD, room, bold)]
+    below = [(line, "quiet small") for line in _break_lines(node.separator, _SMALL, room, small)]
+    return (lines or [("(nothing new)", "quiet")]) + below
 
 
-def _break_lines(names: Sequence[str], letter: float) -> list[str]:
-    """Names with commas, in lines that fit into a box."""
-    max_letters, lines = int((_BOX - 20) / letter), list[str]()
+def _break_lines(
+    names: Sequence[str], letter: float, width: float, short: Mapping[str, str]
+) -> list[str]:
+    """Names with commas, in lines that fit into a width."""
+    max_letters, lines = int(width / letter), list[str]()
     for index, name in enumerate(names):
-        word = truncate(name, max_letters - 1) + ("," if index + 1 < len(names) else "")
+        word = short[name] + ("," if index + 1 < len(names) else "")
         if lines and len(lines[-1]) + 1 + len(word) <= max_letters:
             lines[-1] += " " + word
         else:
             lines.append(word)
-    return lines if len(lines) <= 7 else [*lines[:6], f"… {len(names)} in all"]
+    return lines
+
+
+def _shorten_names(plan: Plan, letter: float, width: float) -> dict[str, str]:
+    """The names of all attributes, so that each fits into a width and differs from the others."""
+    names = list(plan.domain)
+    return dict(zip(names, shorten_all(names, int(width / letter) - 1), strict=True))
 
 
 def _draw_box(
@@ -134,19 +150,30 @@ def _title(plan: Plan, node: Node) -> str:
 
 
 def _draw_outline(plan: Plan, parents: Sequence[int | None]) -> Markup:
-    rows = arrange_outline(parents)[:_MAX_ROWS]
+    rows = arrange_outline(parents)
     indent = 22.0 + _LANE * max(row.lane for row in rows)
+    room = max(80.0, _OUTLINE - indent)
+    short = _shorten_names(plan, _BOLD, room), _shorten_names(plan, _SMALL, room)
+    texts = [_list_lines(plan.nodes[row.node], *short, room) for row in rows]
+    tops = list(accumulate([_LINE * len(lines) + 12.0 for lines in texts], initial=15.0))
     lines, marks = [], []
-    for index, row in enumerate(rows):
-        node, x, y = plan.nodes[row.node], 8 + _LANE * row.lane, _ROW * index + 15
+    for row, text, y in zip(rows, texts, tops, strict=False):
+        x = 8 + _LANE * row.lane
         if row.parent is not None:
-            lines.append(
-                _draw_branch(8 + _LANE * rows[row.parent].lane, _ROW * row.parent + 15, x, y)
-            )
-        marks.append(_draw_mark(plan, node, x, y, indent))
-    left = len(parents) - len(rows)
-    more = f" The first {len(rows)} are drawn." if left else ""
-    return svg(_OUTLINE, _ROW * len(rows), describe_tree(plan) + more, lines, marks)
+            lines.append(_draw_branch(8 + _LANE * rows[row.parent].lane, tops[row.parent], x, y))
+        marks.append(_draw_mark(plan, plan.nodes[row.node], x, y, indent, text))
+    return svg(_OUTLINE, tops[-1], describe_tree(plan), lines, marks)
+
+
+def _list_lines(
+    node: Node, bold: Mapping[str, str], small: Mapping[str, str], room: float
+) -> list[tuple[str, str]]:
+    """The lines of a clique in an outline, which say what they are."""
+    lines = _wrap(node, bold, small, room - 5 * _SMALL)
+    if not node.separator:
+        return [*lines, ("a root of the tree", "quiet small")]
+    first = next(index for index, (_, kind) in enumerate(lines) if kind == "quiet small")
+    return [*lines[:first], (f"with {lines[first][0]}", "quiet small"), *lines[first + 1 :]]
 
 
 def _draw_branch(x1: float, y1: float, x2: float, y2: float) -> Markup:
@@ -155,19 +182,19 @@ def _draw_branch(x1: float, y1: float, x2: float, y2: float) -> Markup:
     return tag("path", d=path, class_="edge")
 
 
-def _draw_mark(plan: Plan, node: Node, x: float, y: float, indent: float) -> Markup:
-    shared = set(node.separator)
-    new = ", ".join(name for name in node.clique if name not in shared) or "(nothing new)"
-    room = _OUTLINE - indent
-    below = f"with {', '.join(node.separator)}" if shared else "a root of the tree"
+def _draw_mark(
+    plan: Plan, node: Node, x: float, y: float, indent: float, lines: Sequence[tuple[str, str]]
+) -> Markup:
+    texts = [
+        tag("text", line, x=indent, y=y + 4 + _LINE * index, class_=kind)
+        for index, (line, kind) in enumerate(lines)
+    ]
     return tag(
         "g",
         tag("title", _title(plan, node)),
         tag("circle", cx=x, cy=y, r=4.5, class_="dot root" if node.parent is None else "dot"),
-        tag("text", truncate(new, int(room / _BOLD)), x=indent, y=y + 4,
-            class_="strong"),
-        tag("text", truncate(below, int(room / _SMALL)), x=indent, y=y + 18, class_="quiet small"),
-    )  # fmt: skip
+        texts,
+    )
 
 
 def _render_tree_table(plan: Plan) -> Markup:

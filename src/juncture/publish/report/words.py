@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, chain, takewhile
 from unicodedata import east_asian_width
 
 from juncture.engine.plan_text import format_count as format_large_count
@@ -21,6 +21,18 @@ def format_count(value: float) -> str:
     if value >= 99.95 or value == round(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 0.05 else "below 0.1"
+
+
+def format_noise(stddev: float) -> str:
+    """The noise of a count: to two digits, as it is itself only roughly known."""
+    return f"±{format_count(float(f'{stddev:.2g}'))}"
+
+
+def describe_count(count: float, share: float, stddev: float | None) -> str:
+    """A number of records with its noise, where that is known, and its share."""
+    known = stddev is not None and math.isfinite(stddev)
+    noise = f" {format_noise(stddev)}" if known and stddev is not None else ""
+    return f"{format_count(count)}{noise} records, {format_percent(share)}"
 
 
 def format_percent(share: float) -> str:
@@ -64,6 +76,47 @@ def truncate(name: str, max_width: int) -> str:
         return name
     fitting = sum(width < max_width for width in widths)
     return name[: max(1, fitting)].rstrip() + "…"
+
+
+def shorten_all(names: Sequence[str], max_width: int) -> list[str]:
+    """Names cut to a width, so that those that differ can still be told apart.
+
+    A name loses its end, unless another one begins the same way: then it loses its middle, or, if
+    the names differ only there, what comes before.
+
+    >>> shorten_all(["north", "school of arts, first year", "school of arts, third year"], 14)
+    ['north', 'school…st year', 'school…rd year']
+    """
+    shown = [truncate(name, max_width) for name in names]
+    for n_last in range(max_width // 2, max_width - 2):
+        for index in chain.from_iterable(_find_alike(names, shown)):
+            shown[index] = _cut_middle(names[index], max_width, n_last)
+    for same in _find_alike(names, shown):
+        letters = zip(*(names[index] for index in same), strict=False)
+        start = sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, letters))
+        for index in same:
+            shown[index] = truncate("…" + names[index][start:], max_width)
+    for same in _find_alike(names, shown):
+        for number, index in enumerate(same, start=1):
+            shown[index] = f"{truncate(names[index], max_width - 5)} #{number}"
+    return shown
+
+
+def _find_alike(names: Sequence[str], shown: Sequence[str]) -> list[list[int]]:
+    """The indices of names that differ and are shown alike, in groups."""
+    alike = dict[str, list[int]]()
+    for index, text in enumerate(shown):
+        alike.setdefault(text, []).append(index)
+    return [same for same in alike.values() if len({names[index] for index in same}) > 1]
+
+
+def _cut_middle(name: str, max_width: int, n_last: int) -> str:
+    """The beginning and the last characters of a name."""
+    last = name[-n_last:].lstrip()
+    width = sum(map(_char_width, last))
+    if width > max_width - 2:
+        return truncate(name, max_width)
+    return truncate(name, max_width - width).rstrip("…") + "…" + last
 
 
 def _char_width(letter: str) -> int:

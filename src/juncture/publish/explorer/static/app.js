@@ -4,14 +4,14 @@ import * as api from "./api.js";
 import { bars } from "./bars.js";
 import { ConditionDialog, drawChips, replaceCondition, toggleValues } from "./conditions.js";
 import { byId, node, prose, say, segments, svg } from "./dom.js";
-import { asCsv, asJson, fileName, save } from "./download.js";
+import { asCsv, asJson, copyText, fileName, save } from "./download.js";
 import { Editor } from "./editor.js";
-import { count, integer, number, share } from "./format.js";
+import { between, count, integer, number, share } from "./format.js";
 import { MEASURES, drawSlicer, heat, isLarge, takeSlice } from "./heat.js";
 import { AttributeList } from "./attributes.js";
 import { rowsTable } from "./rows.js";
 
-const state = { chosen: [], conditions: [], measure: "count", view: "chart", slice: null, numbers: null };
+const state = { chosen: [], conditions: [], measure: "count", view: "chart", slice: null, numbers: null, sql: "" };
 let release = null;
 let attributes = new Map();
 let answer = null; // what is shown: { sql, columns, cells, shape, ... } or { sql, columns, rows }
@@ -34,9 +34,8 @@ async function start() {
   editor.attributes = release.attributes;
   introduce();
   list.draw(release.attributes);
-  restore();
   byId("add-condition").disabled = byId("records-open").disabled = false;
-  await refresh();
+  await reopen();
 }
 
 // About the release. A gap above CLOSE is neither good nor bad news, so only the details show it.
@@ -96,6 +95,7 @@ function choose(name) {
     if (chosen.length === 3) say(`${chosen[0]} was dropped: a chart has at most three attributes.`);
     state.chosen = [...chosen, name].slice(-3);
   }
+  byId("fold").setAttribute("aria-expanded", "false"); // on a phone, the answer is below the list
   showChart();
 }
 
@@ -123,23 +123,47 @@ function select(choices) {
 const chosenCodes = (attribute) =>
   new Set(state.conditions.find((each) => each.attribute === attribute.name)?.codes ?? []);
 
-// The state is kept in the address, so that reloading shows the same chart.
+// The question is kept in the address, so that reloading, or a link, shows the same answer.
 function remember() {
-  const { chosen, conditions, measure } = state;
-  const plain = !chosen.length && !conditions.length;
-  const text = plain ? "" : `#${encodeURIComponent(JSON.stringify({ chosen, conditions, measure }))}`;
+  const { chosen, conditions, measure, view, slice, sql } = state;
+  const asked = view === "sql" ? { chosen, conditions, measure, sql } : { chosen, conditions, measure, view, slice };
+  const plain = !chosen.length && !conditions.length && view !== "sql";
+  const text = plain ? "" : `#${encodeURIComponent(JSON.stringify(asked))}`;
   history.replaceState(null, "", `${location.pathname}${text}`);
 }
 
+// Show the answer to the question in the address.
+async function reopen() {
+  restore();
+  const { sql } = state;
+  if (!sql) {
+    await refresh();
+    return;
+  }
+  editor.text = sql;
+  if (await runSql()) return;
+  const problem = [...byId("problem").childNodes];
+  await refresh();
+  editor.text = sql;
+  byId("problem").replaceChildren(...problem);
+  byId("problem").hidden = false;
+}
+
 function restore() {
+  Object.assign(state, { chosen: [], conditions: [], measure: "count", view: "chart", slice: null, numbers: null, sql: "" });
   try {
     const kept = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+    if (typeof kept.sql === "string") state.sql = kept.sql;
+    if (kept.view === "table") state.view = "table";
+    if (Number.isInteger(kept.slice)) state.slice = kept.slice;
     state.chosen = kept.chosen.filter((name) => attributes.has(name)).slice(0, 3);
     state.conditions = kept.conditions.filter((each) => {
       const attribute = attributes.get(each.attribute);
       return attribute && (each.codes ? each.codes.every((code) => attribute.values[code]) : "low" in each);
     });
     if (MEASURES.some(([name]) => name === kept.measure)) state.measure = kept.measure;
+    const third = attributes.get(state.chosen[2]);
+    if (!third?.values[state.slice]) state.slice = null;
   } catch { /* no state, or not ours */ }
 }
 
@@ -176,27 +200,32 @@ async function refresh() {
   }
   editor.text = answer.sql;
   byId("run").disabled = false;
+  const range = answer.count_range ? ` (${between(answer.count_range)})` : "";
   byId("matching").textContent = state.conditions.length
-    ? `${count(answer.count)} of ${count(release.total)} records · ${share(answer.count / release.total)}` : "";
+    ? `${count(answer.count)}${range} of ${count(release.total)} records · ${share(answer.count / release.total)}` : "";
   drawAnswer();
   say(`${byId("answer-title").textContent}: ${count(answer.count)} records`);
 }
 
 async function runSql() {
   const text = editor.text;
-  if (!text.trim()) return;
+  if (!text.trim()) return false;
   hideProblem();
   let result;
   try {
     result = await askQuestion((signal) => api.sql(text, signal));
   } catch (error) {
     if (error.name !== "AbortError") showProblem(error);
-    return;
+    return false;
   }
   answer = { ...result, sql: text };
-  state.view = "sql";
+  Object.assign(state, { view: "sql", sql: text });
+  remember();
+  list.mark(state.chosen);
+  byId("run").disabled = false;
   drawAnswer();
   say(`Your query has ${result.rows.length} ${result.rows.length === 1 ? "row" : "rows"}`);
+  return true;
 }
 
 // Drawing the answer.
@@ -232,7 +261,7 @@ function controls(shown) {
     }
     made.push(segments("View", [["chart", "Chart"], ["table", "Table"]], state.view, (view) => redraw({ view })));
   }
-  if (!shown || shown.length) made.push(downloads());
+  if (!shown || shown.length) made.push(downloads(), linkButton());
   return made;
 }
 
@@ -253,6 +282,16 @@ function downloads() {
     button("CSV", "text/csv", asCsv), button("JSON", "application/json", asJson));
 }
 
+function linkButton() {
+  const button = node("button", { type: "button", class: "small", title: "Copy a link to this answer", onclick: async () => {
+    const copied = await copyText(location.href);
+    button.textContent = copied ? "Link copied" : "The link is in the address bar";
+    say(button.textContent);
+    setTimeout(() => { button.textContent = "Copy link"; }, 2500);
+  } }, "Copy link");
+  return button;
+}
+
 // The answer as rows: those of SQL, or a row for each cell of the chart.
 function tabular() {
   if (answer.rows) return answer;
@@ -265,7 +304,7 @@ function tabular() {
     }
     return [...codes.map((code, axis) => plain(shown[axis], code)), value];
   });
-  return { sql: answer.sql, columns: answer.columns, rows };
+  return { sql: answer.sql, columns: answer.columns, rows, notes: answer.notes };
 }
 
 function plain(attribute, code) {
@@ -275,11 +314,11 @@ function plain(attribute, code) {
 }
 
 function content(shown) {
-  if (!shown || state.view === "table") return rowsTable(tabular());
+  if (!shown || state.view === "table") return [...rowsTable(tabular()), ...notes()];
   if (!shown.length) return empty();
   if (!(answer.count > 0)) return [node("div", { class: "empty" }, node("p", { class: "lead" }, "No records match these conditions."))];
   if (shown.length === 1) {
-    return [...bars(shown[0], answer.cells, chosenCodes(shown[0]), (codes) => select([[shown[0], codes]])), ...notes(shown)];
+    return [...bars(shown[0], answer.cells, chosenCodes(shown[0]), (codes) => select([[shown[0], codes]]), answer.mean), ...notes()];
   }
   const [rows, columns, third] = shown;
   const table = heat({
@@ -290,18 +329,15 @@ function content(shown) {
     chosen: { rows: chosenCodes(rows), columns: chosenCodes(columns) },
     take: (i, j) => select([...(i < 0 ? [] : [[rows, [i]]]), ...(j < 0 ? [] : [[columns, [j]]])]),
   });
-  const slices = third ? [drawSlicer(third, state.slice, (slice) => { state.slice = slice; drawAnswer(); })] : [];
-  return [...slices, ...table, ...notes(shown)];
+  const slices = third ? [drawSlicer(third, state.slice, (slice) => { state.slice = slice; remember(); drawAnswer(); })] : [];
+  return [...slices, ...table, ...notes()];
 }
 
-// What the chart is based on.
-function notes(shown) {
-  const unknown = shown.filter((each) => !each.counted).map((each) => each.name);
-  if (unknown.length) {
-    return [node("p", { class: "note" }, `Nothing was counted about ${unknown.join(" and ")}: all values are taken to be equally likely.`)];
-  }
-  if (answer.together) return [];
-  return [node("p", { class: "note" }, "These attributes were not counted together: how they depend on each other is inferred from other counts.")];
+// What the answer rests on.
+function notes() {
+  const told = answer.notes ?? [];
+  if (!told.length) return [];
+  return [node("ul", { class: "notes", "aria-label": "What the answer rests on" }, ...told.map((each) => node("li", { class: "note" }, each)))];
 }
 
 function empty() {
@@ -399,6 +435,7 @@ function wire() {
       byId("search").focus();
     }
   });
+  window.addEventListener("hashchange", () => { if (release) reopen(); });
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
     if (window.innerWidth === width || !answer) return;

@@ -29,7 +29,7 @@ export class AttributeList {
       onclick: (event) => { this.rove(event.currentTarget); this.choose(each.name); },
     },
     node("span", { class: "name" }, each.name),
-    node("span", { class: "size" }, `${each.size.toLocaleString("en")} ${KINDS[each.kind]}${each.counted ? "" : ", not counted"}`),
+    node("span", { class: "size" }, `${each.size.toLocaleString("en")} ${KINDS[each.kind]}${each.counted ? "" : ", not measured"}`),
     sparks(each.sparks))));
   }
 

@@ -1,16 +1,17 @@
 // One attribute: a bar for each value; columns where the values have an order and are many.
 
 import { node, svg } from "./dom.js";
-import { compact, count, hasNumbers, isOrdered, number, share, span } from "./format.js";
+import { between, compact, count, hasNumbers, isOrdered, number, share, span } from "./format.js";
 
 const MAX_COLUMNS = 150;
 
-export function bars(attribute, cells, chosen, toggle) {
+// `mean` is what the server knows of it where numbers are in bins: its value and its range.
+export function bars(attribute, cells, chosen, toggle, mean = null) {
   const regular = [], special = [];
   attribute.values.forEach((value, code) => (value.special ? special : regular).push(code));
   const least = attribute.kind === "codes" ? 24 : 10;
   const columns = isOrdered(attribute) && regular.length > least;
-  const drawing = { attribute, cells, chosen, toggle, total: cells.reduce((a, b) => a + b, 0) };
+  const drawing = { attribute, cells, chosen, toggle, mean, total: cells.reduce((a, b) => a + b, 0) };
   const parts = columns
     ? [...histogram(drawing, regular), special.length ? list(drawing, special) : null]
     : [list(drawing, [...regular, ...special])];
@@ -196,7 +197,7 @@ function brush(columns, items, show, rest, select) {
   });
 }
 
-function summary({ attribute, cells, total }) {
+function summary({ attribute, cells, total, mean }) {
   if (!hasNumbers(attribute) || attribute.kind === "codes" || !(total > 0)) return null;
   let mass = 0, sum = 0;
   attribute.values.forEach((value, code) => {
@@ -204,19 +205,22 @@ function summary({ attribute, cells, total }) {
     mass += cells[code];
     sum += (cells[code] * (value.mean ?? value.low));
   });
-  let below = 0, median = null;
+  let below = 0, median = null, middle = null;
   for (const [code, value] of attribute.values.entries()) {
     if (value.special) continue;
     const reached = below + cells[code];
     if (reached >= mass / 2 && median === null) {
       const part = cells[code] > 0 ? (mass / 2 - below) / cells[code] : 0;
       median = value.low + part * (value.high - value.low);
+      middle = value;
     }
     below = reached;
   }
   if (!(mass > 0)) return null;
-  return node("p", { class: "summary" }, "Mean ", node("b", {}, number(round(sum / mass))), " · median ",
-    node("b", {}, number(round(median))));
+  const range = (ends) => (ends ? node("span", { class: "range" }, ` (${between(ends)})`) : null);
+  return node("p", { class: "summary" }, "Mean ", node("b", {}, number(round(mean?.value ?? sum / mass))), range(mean?.range),
+    " · median ", node("b", {}, number(round(median))), range(middle.low < middle.high ? [middle.low, middle.high] : null),
+    mean?.range ? "; in brackets: wherever in their bins the numbers lie" : null);
 }
 
 const round = (value) => Number(value.toPrecision(4));

@@ -12,8 +12,8 @@ export function asCsv({ columns, rows }) {
   return [columns, ...rows].map((row) => row.map(quoteCsv).join(",")).join("\r\n") + "\r\n";
 }
 
-export function asJson({ columns, rows, sql }) {
-  return `${JSON.stringify({ sql, columns, rows }, null, 1)}\n`;
+export function asJson({ columns, rows, sql, notes = [], ranges = [] }) {
+  return `${JSON.stringify({ sql, columns, rows, notes, ranges }, null, 1)}\n`;
 }
 
 export function save(name, kind, text) {
@@ -29,3 +29,13 @@ export const fileName = (parts, ending) => {
   const stem = parts.join("-").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
   return `${(stem || "answer").slice(0, 80)}.${ending}`;
 };
+
+// Whether a text could be copied: browsers allow it on secure pages only.
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -22,6 +22,13 @@ export const number = (value) => precise.format(value);
 export const compact = (value) => short.format(value);
 export const integer = (value) => whole.format(value);
 
+// What a value can be wherever in their bins the numbers lie.
+export function between([low, high]) {
+  const digits = Math.max(0, Math.min(6, 3 - Math.floor(Math.log10(Math.max(high - low, 1e-12)))));
+  const written = new Intl.NumberFormat("en", { maximumFractionDigits: Math.min(digits, 2) });
+  return `${written.format(low)} to ${written.format(high)}`;
+}
+
 // How to write the values of one column of an answer: all numbers with the same digits.
 export function columnFormat(values) {
   const numbers = values.filter((value) => typeof value === "number");
@@ -35,6 +42,20 @@ export function columnFormat(values) {
 const ORDERED = new Set(["numbers", "intervals", "dates", "codes"]);
 export const isOrdered = (attribute) => ORDERED.has(attribute.kind);
 export const hasNumbers = (attribute) => isOrdered(attribute) && attribute.kind !== "dates";
+
+// Labels cut to a length; those that begin alike keep their end, so that they can be told apart.
+export function shortLabels(labels, room) {
+  const cut = (label, last) => (label.length <= room ? label
+    : `${label.slice(0, room - 1 - last).trimEnd()}…${last ? label.slice(-last).trimStart() : ""}`);
+  const shown = labels.map((label) => cut(label, 0));
+  for (let last = Math.floor(room / 2); last < room - 1; last++) {
+    const seen = new Map();
+    shown.forEach((text, index) => seen.set(text, (seen.get(text) ?? new Set()).add(labels[index])));
+    if ([...seen.values()].every((full) => full.size === 1)) break;
+    shown.forEach((text, index) => { if (seen.get(text).size > 1) shown[index] = cut(labels[index], last); });
+  }
+  return shown;
+}
 
 // A run of codes, by the first and the last of them.
 export function span(attribute, first, last) {

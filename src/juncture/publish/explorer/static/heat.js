@@ -1,7 +1,8 @@
 // Two attributes, or three of which one is fixed: a cross-table whose cells are shaded by size.
 
 import { node, segments } from "./dom.js";
-import { count, number, share } from "./format.js";
+import { count, number, share, shortLabels } from "./format.js";
+import { scrollBox } from "./scroll.js";
 
 const MAX_CELLS_WITH_NUMBERS = 1500;
 
@@ -61,11 +62,13 @@ export function heat({ rows, columns, cells, measure, numbers, width, chosen, ta
   const stepDown = every(m, 36), stepAcross = every(n, Math.max(4, Math.floor(width / (longest * 8 + 12))));
 
   const head = node("tr", { role: "row" }, node("th", { class: "corner", scope: "col" }, `${rows.name} ╲ ${columns.name}`));
-  columns.values.forEach((value, j) => head.append(header(value, -1, j, "col", chosen.columns.has(j), j % stepAcross === 0)));
+  const room = window.innerWidth < 768 ? 13 : 22;
+  const texts = [rows, columns].map((each) => shortLabels(each.values.map((value) => value.label), room));
+  columns.values.forEach((value, j) => head.append(header(value, texts[1][j], "col", chosen.columns.has(j), j % stepAcross === 0)));
   if (!dense) head.append(node("th", { scope: "col", class: "corner" }, "All"));
   const body = node("tbody");
   rows.values.forEach((value, i) => {
-    const line = node("tr", { role: "row" }, header(value, i, -1, "row", chosen.rows.has(i), i % stepDown === 0));
+    const line = node("tr", { role: "row" }, header(value, texts[0][i], "row", chosen.rows.has(i), i % stepDown === 0));
     for (let j = 0; j < n; j++) {
       const at = cells[i * n + j];
       const made = node("td", { role: "gridcell", tabIndex: -1, "data-value": String(at) }, text(at, i, j));
@@ -90,14 +93,14 @@ export function heat({ rows, columns, cells, measure, numbers, width, chosen, ta
     readout.replaceChildren(node("b", {}, names.filter(Boolean).join(" · ")), ` · ${number(value)} records · ${share(value / total)}`);
   };
   moves(table, m, n, show, take);
-  return [readout, node("div", { class: "scroll" }, table)];
+  return [readout, ...scrollBox({}, table)];
 }
 
-function header(value, i, j, scope, chosen, labelled) {
+function header(value, text, scope, chosen, labelled) {
   return node("th", {
     scope, tabIndex: -1, class: chosen ? "chosen" : "", title: value.label,
     role: scope === "col" ? "columnheader" : "rowheader", "aria-label": value.label,
-  }, labelled ? value.label : "");
+  }, labelled ? text : "");
 }
 
 // Only one cell is in the tab order; arrow keys move, headers included.

@@ -1,0 +1,169 @@
+"""How large the noise of counts is, by the measurements that they come from.
+
+Every measurement that has the attributes of a count estimates it by least squares, with an error
+that follows from its own noise; the errors of several measurements are independent, so they are
+combined by their variances. A model knows more (counts are not negative, other attributes help), so
+this is what its counts may be off by at most, as a rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from juncture.tables.domain import Domain
+from juncture.tables.layout import Vector
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.blocks import Block, Identity, Total
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
+
+# Larger matrices of blocks are not inverted: it would take long.
+_MAX_ENTRIES = 4_000_000
+_ROUNDING = 1e-6
+
+
+class _Product(NamedTuple):
+    """Answers to a product of blocks, one for each attribute."""
+
+    domain: Domain
+    blocks: Sequence[Block]
+    variances: Vector
+    """Of each answer, or one number for all."""
+
+
+class CountNoise:
+    """The standard deviation of counts, as the measurements of a release tell.
+
+    >>> domain = Domain({"age": 3, "sex": 2})
+    >>> both = Measurement(("age", "sex"), np.zeros(6), stddev=3.0)
+    >>> alone = Measurement(("sex",), [0.0, 0.0], stddev=4.0)
+    >>> noise = CountNoise(domain, [both, alone])
+    >>> noise.stddevs(("age",)).round(3)
+    array([4.243, 4.243, 4.243])
+    >>> noise.stddevs(("sex",)).round(3)
+    array([3.17, 3.17])
+    """
+
+    def __init__(self, domain: Domain, measurements: Sequence[Measurement]) -> None:
+        self._domain, self._inverses = domain, dict[tuple[int, int], Vector | None]()
+        self._products = [
+            product for each in measurements for product in _find_products(each, domain)
+        ]
+
+    def stddevs(self, names: Sequence[str]) -> Vector | None:
+        """The noise of every count of a marginal, axes in the order of the names.
+
+        Without names, it is the noise of the number of all records.
+
+        It is infinite where no measurement tells a count, and None where none tells any.
+        """
+        shape = tuple(self._domain[name] for name in names)
+        precision = np.zeros(shape)
+        for product in self._products:
+            if set(names) <= set(product.domain):
+                with np.errstate(divide="ignore"):
+                    precision += 1.0 / self._find_variances(product, names)
+        if not precision.any():
+            return None
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / np.sqrt(precision))
+
+    def stddev_of_sum(self, name: str, weights: Vector) -> float | None:
+        """The noise of a weighted sum over the counts of an attribute; None if nothing tells it."""
+        precision = 0.0
+        for product in self._products:
+            if name in product.domain:
+                variance = self._find_variance_of_sum(product, name, weights)
+                precision += 1.0 / variance if variance > 0.0 else 0.0
+        return 1.0 / math.sqrt(precision) if precision > 0.0 else None
+
+    def _find_variances(self, product: _Product, names: Sequence[str]) -> Vector:
+        if all(isinstance(block, Identity) for block in product.blocks):
+            others = tuple(i for i, name in enumerate(product.domain) if name not in names)
+            kept = [name for name in product.domain if name in names]
+            if product.variances.ndim == 0:
+                n_cells = math.prod(product.domain.shape[axis] for axis in others)
+                return np.full([self._domain[name] for name in names], n_cells * product.variances)
+            table = product.variances.reshape(product.domain.shape).sum(axis=others)
+            return np.asarray(np.transpose(table, [kept.index(name) for name in names]))
+        table = np.full((), float(product.variances.max()))
+        for name, block in zip(product.domain, product.blocks, strict=True):
+            if name not in names:
+                table = table * self._invert_sum(block, np.ones(product.domain[name]))
+        for name in names:
+            block = product.blocks[product.domain.attributes.index(name)]
+            table = np.multiply.outer(table, self._invert_cells(block, self._domain[name]))
+        return np.asarray(table)
+
+    def _find_variance_of_sum(self, product: _Product, name: str, weights: Vector) -> float:
+        if all(isinstance(block, Identity) for block in product.blocks):
+            return float(weights**2 @ self._find_variances(product, (name,)))
+        variance = float(product.variances.max())
+        for other, block in zip(product.domain, product.blocks, strict=True):
+            chosen = weights if other == name else np.ones(product.domain[other])
+            variance *= self._invert_sum(block, chosen)
+        return variance
+
+    def _invert_cells(self, block: Block, size: int) -> Vector:
+        """The variance of each value's count, where each answer has variance 1."""
+        if isinstance(block, Identity):
+            return np.ones(size)
+        inverse = self._invert(block, size)
+        if inverse is None:
+            return np.full(size, np.inf)
+        known = np.abs(np.einsum("ij,ji->i", inverse, block.matrix(size)) - 1.0) < _ROUNDING
+        return np.where(known, (inverse**2).sum(axis=1), np.inf)
+
+    def _invert_sum(self, block: Block, weights: Vector) -> float:
+        """The variance of a weighted sum of counts, where each answer has variance 1."""
+        if isinstance(block, Identity):
+            return float(weights @ weights)
+        if isinstance(block, Total) and np.ptp(weights) == 0.0:
+            return float(weights[0]) ** 2
+        inverse = self._invert(block, len(weights))
+        if inverse is None:
+            return math.inf
+        answers = weights @ inverse
+        missed = np.abs(answers @ block.matrix(len(weights)) - weights).max()
+        known = missed < _ROUNDING * max(float(np.abs(weights).max()), 1e-300)
+        return float(answers @ answers) if known else math.inf
+
+    def _invert(self, block: Block, size: int) -> Vector | None:
+        """The pseudo-inverse of a block, or None where it would be too large."""
+        key = (id(block), size)
+        if key not in self._inverses:
+            fits = size * block.n_rows(size) <= _MAX_ENTRIES
+            self._inverses[key] = np.asarray(np.linalg.pinv(block.matrix(size))) if fits else None
+        return self._inverses[key]
+
+
+def _find_products(measurement: Measurement, domain: Domain) -> Iterator[_Product]:
+    """The products of blocks that a measurement consists of; other queries are left out."""
+    clique = domain.project(measurement.clique)
+    # A clique's own order is not that of the domain, and answers come in the clique's.
+    ordered = Domain([(name, clique[name]) for name in measurement.clique])
+    return _split(measurement.query, ordered, measurement.stddev**2)
+
+
+def _split(query: Query, domain: Domain, variances: Vector) -> Iterator[_Product]:
+    match query:
+        case Scaled():
+            yield from _split(query.query, domain, variances / query.weight**2)
+        case Stack():
+            rows = [bind(each, domain).n_rows for each in query.queries]
+            for each, (low, high) in zip(
+                query.queries, pairwise(accumulate(rows, initial=0)), strict=True
+            ):
+                yield from _split(
+                    each, domain, variances[low:high] if variances.ndim else variances
+                )
+        case Kron():
+            yield _Product(domain, [query.blocks.get(name, Total()) for name in domain], variances)
+        case Identity() | Total():
+            yield _Product(domain, [query] * len(domain), variances)
+        case Block() if len(domain) == 1:
+            yield _Product(domain, [query], variances)
