@@ -38,7 +38,7 @@ _TOP_PAIRS, _MAX_VALUES = 6, 400
 
 def render_attributes(model: Model, measurements: Sequence[Measurement] = ()) -> Markup:
     """A chart for every attribute, with its numbers in a table."""
-    free, noise = set(model.plan.free_attributes), CountNoise(model.domain, measurements)
+    free, noise = set(model.unmeasured), CountNoise(model.domain, measurements)
     cards = [_render_card(model, name, noise, measured=name not in free) for name in model.domain]
     first = tag("div", cards[:_MAX_CARDS], class_="cards")
     introduction = tag("p", _introduce_noise(measurements))

@@ -163,7 +163,7 @@ def _make_sections(release: Release, source: Path | None) -> list[Section]:
          render_guarantee(release.guarantee, model.total)),
         ("ledger", "Ledger", "The ledger: what was spent",
          render_ledger(release.guarantee, release.measurements)),
-        ("structure", "Structure", "The structure of the model", render_structure(model.plan)),
+        ("structure", "Structure", "The structure of the model", render_structure(model)),
         ("attributes", "Attributes", f"The {named}, one by one",
          render_attributes(model, release.measurements)),
         ("pairs", "Pairs", "The strongest pairs",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from juncture._util.html import Markup, join, tag
 from juncture._util.text import count_noun
 from juncture.engine.plan import Plan
+from juncture.model.model import Model
 from juncture.publish.report.tree_drawing import count_roots, draw_tree
 from juncture.publish.report.words import format_large, join_names
 
 
-def render_structure(plan: Plan) -> Markup:
+def render_structure(model: Model) -> Markup:
     """The junction tree in words and as a drawing."""
-    return join([tag("p", _describe(plan)), _render_free_note(plan), draw_tree(plan)])
+    plan = model.plan
+    return join([tag("p", _describe(plan)), _render_free_note(model), draw_tree(plan)])
 
 
 def _describe(plan: Plan) -> str:
@@ -36,8 +38,8 @@ def _describe(plan: Plan) -> str:
     )
 
 
-def _render_free_note(plan: Plan) -> Markup | None:
-    names = plan.free_attributes
+def _render_free_note(model: Model) -> Markup | None:
+    names = model.unmeasured
     if not names:
         return None
     return tag(
