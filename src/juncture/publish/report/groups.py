@@ -24,6 +24,9 @@ from juncture.tables.layout import Vector
 # A count below this many standard deviations of its noise may well be nothing else.
 _MIN_DEVIATIONS = 2.0
 
+# Of intervals beside which a single whole number still has its place on the axis.
+_MAX_WIDTH = 10.0
+
 
 class Group(NamedTuple):
     """Values that are drawn as one, with a label for them."""
@@ -51,8 +54,11 @@ def _is_apart(meaning: Meaning, intervals: Sequence[tuple[float, float]], coding
         return True
     if not intervals or isinstance(meaning, tuple | str | bool):
         return False
-    # A whole number between intervals of them is an interval of its own.
-    return not coding.whole or any(low <= meaning < high for low, high in intervals)
+    if not coding.whole or any(low <= meaning < high for low, high in intervals):
+        return True
+    # A whole number between intervals of them is an interval of its own; beside far wider ones its
+    # density would be all that is seen.
+    return min(high - low for low, high in intervals) > _MAX_WIDTH
 
 
 def group_values(labels: Labels, masses: Vector, max_groups: int) -> list[Group]:
