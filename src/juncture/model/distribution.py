@@ -70,13 +70,13 @@ class Distribution:
     def unmeasured(self) -> Clique:
         """The attributes of which nothing is known but which values are possible."""
         silent = set(self.plan.free_attributes)
-        for name in self.domain:
-            cliques = [clique for clique in self.plan.cliques if name in clique]
-            if cliques == [(name,)]:
-                potentials = self.layout.view(self.potentials, (name,))
+        linked = {name for clique in self.plan.cliques if len(clique) > 1 for name in clique}
+        for clique in self.plan.cliques:
+            if len(clique) == 1 and clique[0] not in linked:
+                potentials = self.layout.view(self.potentials, clique)
                 known = potentials[potentials > -np.inf]
                 if len(known) < potentials.size and (known == known[0]).all():
-                    silent.add(name)
+                    silent.add(clique[0])
         return tuple(name for name in self.domain if name in silent)
 
     @cached_property
