@@ -55,16 +55,20 @@ def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path, name: str, n_cou
     workload = Workload.all_marginals(DOMAIN, 2)
     run = prepare(name, budget, workload, Neighbours.REPLACE, 200)
     ledger = Ledger.create(tmp_path / "x.ledger", budget, Neighbours.REPLACE)
-    first = Curator(Interrupted(n_counts), ledger, Journal.create(kept, {}))
+    journal = Journal.create(kept, {})
+    first = Curator(Interrupted(n_counts), ledger, journal)
     finished = False
     try:
         run(first)
         finished = True
     except KeyboardInterrupt:
         pass
+    journal.close()
     seen = kept.read_text().count("\n") - 1
-    again = Curator(CodedTable(DOMAIN, COLUMNS), ledger, Journal(kept))
+    journal = Journal(kept)
+    again = Curator(CodedTable(DOMAIN, COLUMNS), ledger, journal)
     result = run(again)
+    journal.close()
     assert len(ledger.events) == len(again.events)
     paid = budget.compose([entry.cost for entry in ledger.events])
     assert paid <= budget.limit * (1 + 1e-9)
@@ -79,10 +83,9 @@ def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path, name: str, n_cou
 def test_outcomes_are_on_the_disk_before_they_are_given(tmp_path: Path) -> None:
     """What a curator has answered can be read back from its journal, bit by bit."""
     ledger = Ledger.create(tmp_path / "x.ledger", Budget(epsilon=1.0))
-    curator = Curator(
-        CodedTable(DOMAIN, COLUMNS), ledger, Journal.create(tmp_path / "j.partial", {})
-    )
-    given = curator.measure(["a", "b"], Pure(0.5))
+    journal = Journal.create(tmp_path / "j.partial", {})
+    given = Curator(CodedTable(DOMAIN, COLUMNS), ledger, journal).measure(["a", "b"], Pure(0.5))
+    journal.close()
     journal = Journal(tmp_path / "j.partial")
     again = Curator(Interrupted(0), ledger, journal).measure(["a", "b"], Pure(0.5))
     np.testing.assert_array_equal(again.values, given.values)
@@ -90,21 +93,34 @@ def test_outcomes_are_on_the_disk_before_they_are_given(tmp_path: Path) -> None:
     assert ledger.spent == 0.5
 
 
+def test_two_runs_cannot_share_a_journal(tmp_path: Path) -> None:
+    """Two outcomes for one payment would be published: only one process may go on."""
+    first = Journal.create(tmp_path / "j.partial", {})
+    with pytest.raises(InvalidInput, match="another process works on"):
+        Journal(tmp_path / "j.partial")
+    first.close()
+    Journal(tmp_path / "j.partial")
+
+
 def test_a_torn_line_does_not_count(tmp_path: Path) -> None:
     """A process that died while it wrote an outcome: the outcome is drawn again, not paid again."""
     ledger = Ledger.create(tmp_path / "x.ledger", Budget(epsilon=1.0))
     path = tmp_path / "j.partial"
-    curator = Curator(CodedTable(DOMAIN, COLUMNS), ledger, Journal.create(path, {}))
+    journal = Journal.create(path, {})
+    curator = Curator(CodedTable(DOMAIN, COLUMNS), ledger, journal)
     curator.measure(["a"], Pure(0.25))
     curator.measure(["b"], Pure(0.5))
+    journal.close()
     path.write_bytes(path.read_bytes()[:-7])
-    again = Curator(CodedTable(DOMAIN, COLUMNS), ledger, Journal(path))
+    journal = Journal(path)
+    again = Curator(CodedTable(DOMAIN, COLUMNS), ledger, journal)
     again.measure(["a"], Pure(0.25))
     again.measure(["b"], Pure(0.5))
     assert ledger.spent == 0.75
     assert len(again.events) == 2
     again.measure(["c"], Pure(0.25))
     assert ledger.spent == 1.0
+    journal.close()
     assert len(Journal(path)._known) == 3
 
 
@@ -182,7 +198,7 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
         with pytest.raises(jn.errors.UnreadableFile):
             Journal(path)
     path.unlink()
-    Journal.create(path, {})
+    Journal.create(path, {}).close()
     with path.open("ab") as file:
         file.write(b'{"entries": 3, "outcome": ["!"]}\n')
     with pytest.raises(jn.errors.UnreadableFile, match="a line cannot be read"):

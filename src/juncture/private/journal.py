@@ -10,15 +10,18 @@ The file has one line of JSON for the header (the settings of the run, and a tag
 the run's lines in the ledger), then one for each access: its events and its outcome. An event that
 the ledger has under the tag and the journal has not was paid for just before the interruption. Its
 outcome was never seen, so a new one may be drawn for it without paying again: of the two, only one
-is ever published.
+is ever published. That holds for one run at a time, which a lock on the file ensures, and for one
+file: whoever copies it and resumes both copies publishes two outcomes for one payment.
 """
 
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import secrets
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +56,8 @@ class Journal:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         header, *lines = _read_lines(self.path)
+        self.close = weakref.finalize(self, os.close, self._take_lock())
+        """Lets another run go on; done by itself when the journal is forgotten."""
         if header.get("format") != FORMAT or header.get("version") != VERSION:
             raise UnreadableFile(
                 f"`path` must be an unfinished release of version {VERSION}; got {self.path}, "
@@ -61,6 +66,19 @@ class Journal:
         self.tag, self.settings = str(header["tag"]), dict(header["settings"])
         self._known = [_read_access(self.path, line) for line in lines]
         self._next = 0
+
+    def _take_lock(self) -> int:
+        """Hold the file for this process; returns the open file that does."""
+        file = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise InvalidInput(
+                f"`resume` must be the only run of this release; got {self.path}, which another "
+                "process works on. Wait for it to end."
+            ) from None
+        return file
 
     @classmethod
     def create(cls, path: str | Path, settings: Mapping[str, Any]) -> Journal:
@@ -125,6 +143,7 @@ class Journal:
     def remove(self) -> None:
         """Delete the file: the release is complete."""
         self.path.unlink(missing_ok=True)
+        self.close()
 
 
 def journal_path(release: str | Path) -> Path:

@@ -195,4 +195,6 @@ def _note_spending(curator: Curator, journal: Journal | None) -> Iterator[None]:
             )
         elif journal is not None:
             journal.remove()
+        if journal is not None:
+            journal.close()
         raise
