@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from juncture.cli.bars import show_progress
@@ -133,6 +132,8 @@ def release(
 
 def _typical_noise(made: Release) -> float | None:
     """The middle of the standard deviations of all measurements."""
+    import numpy as np
+
     middles = [float(np.median(measurement.stddev)) for measurement in made.measurements]
     return float(np.median(middles)) if middles else None
 
