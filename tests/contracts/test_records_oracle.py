@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from juncture import ImpossibleModel, InvalidInput, Plan, estimate
+from juncture import (
+    Budget,
+    ImpossibleModel,
+    InvalidInput,
+    Ledger,
+    ModelTooLarge,
+    Neighbours,
+    Plan,
+    Workload,
+    estimate,
+)
 from juncture._util import threads
 from juncture.engine.compiled.loader import pointer, routine
 from juncture.engine.mixing import measure_mixing, tie_stuck_attributes
@@ -17,7 +28,10 @@ from juncture.fit.loss import Marginals
 from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.raking import Raking
 from juncture.fit.summary import Status
+from juncture.mechanisms.hdmm import HDMM
 from juncture.model.model import Model
+from juncture.private.simulated import SimulatedCurator
+from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
@@ -204,7 +218,7 @@ def test_names_of_oracles() -> None:
     assert fit.status is Status.OUT_OF_STEPS
     assert "instead of a junction tree" in str(fit.model.plan)
     with pytest.raises(InvalidInput, match="exact, records, auto"):
-        estimate(DOMAIN, counts, oracle="tree")  # type: ignore[arg-type]
+        estimate(DOMAIN, counts, oracle="tree")
     with pytest.raises(InvalidInput, match="n_records"):
         Particles(n_records=3)
     with pytest.raises(InvalidInput, match="effort"):
@@ -274,3 +288,27 @@ def test_a_long_chain_is_followed() -> None:
     model = Model.of_potentials(domain, factors, oracle=Particles(n_records=50_000))
     for pair in [("x0", "x1"), ("x0", "x6"), ("x0", "x11")]:
         assert np.abs(model.project(pair).values - exact.project(pair).values).max() < 0.015
+
+
+def test_hdmm_measures_what_no_tree_holds(tmp_path: Path) -> None:
+    """With records, all pairs of eight wide attributes are released; exactly, they are refused."""
+    domain = Domain({f"x{i}": 16 for i in range(8)})
+    rng = np.random.default_rng(0)
+    base = rng.integers(0, 16, 5_000)
+    rows = {
+        name: np.where(rng.random(5_000) < 0.5, base, rng.integers(0, 16, 5_000)) for name in domain
+    }
+    workload = Workload.all_marginals(domain, 2)
+    with pytest.raises(ModelTooLarge):
+        HDMM(Budget(rho=1.0), restarts=1).prepare(workload, Neighbours.ADD_OR_REMOVE)
+    mechanism = HDMM(Budget(rho=1.0), restarts=1, oracle=Particles(n_records=20_000))
+    run = mechanism.prepare(workload, Neighbours.ADD_OR_REMOVE)
+    assert "records" in str(run.plan)
+    ledger = Ledger.create(tmp_path / "ledger", Budget(rho=1.0), Neighbours.ADD_OR_REMOVE)
+    curator = SimulatedCurator(CodedTable(domain, rows), ledger, rng=rng)
+    result = mechanism.run(curator, workload)
+    pair = np.bincount(rows["x0"] * 16 + rows["x5"], minlength=256)
+    model = result.model
+    assert model is not None
+    gap = np.abs(model.project(("x0", "x5")).values.reshape(-1) - pair).sum()
+    assert gap < 0.25 * pair.sum()

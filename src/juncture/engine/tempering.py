@@ -20,6 +20,8 @@ from juncture.tables.layout import Vector
 _SOFT = -30.0
 # A step is at least this share of the way, so that there are at most so many.
 _MIN_STEP = 1 / 200
+# The longest step where cells become impossible: three nats.
+_EXCLUDING_STEP = 0.1
 
 
 def move_to(population: Population, potentials: Vector, n_sweeps: int = 2) -> None:
@@ -32,9 +34,11 @@ def move_to(population: Population, potentials: Vector, n_sweeps: int = 2) -> No
     if not change.any():
         return
     start, done = population.potentials.copy(), 0.0
+    # Where all records have an excluded cell, all lose the same: no weight makes them move.
+    longest = _EXCLUDING_STEP if newly.any() else 1.0
     while done < 1.0:
         scores = population.score(change)
-        step = _find_step(population.weights, scores, 1.0 - done)
+        step = min(_find_step(population.weights, scores, 1.0 - done), longest)
         _reweigh(population, step * scores)
         done = 1.0 if step >= 1.0 - done else done + step
         population.potentials = start + done * change

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,7 +104,7 @@ def estimate(  # noqa: PLR0913
     start: Model | None = None,
     cliques: Iterable[Clique] = (),
     plan: Plan | None = None,
-    oracle: OracleFactory | Literal["exact", "records", "auto"] = Propagation,
+    oracle: OracleFactory | str = Propagation,
     max_steps: int = 5000,
     tolerance: float = 2e-3,
     watch: Watch = ignore_progress,
