@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from exact import questions_of
 from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.model.model import Model
 from juncture.model.sql.select import Source, run
@@ -397,7 +398,7 @@ def test_a_known_marginal_is_not_sought_in_the_tree() -> None:
     """Counts inside one measured clique come from its table: no tree is made for them."""
     made = model()
     answer = made.sql("SELECT sex, COUNT(*) FROM t WHERE age > 1 GROUP BY sex ORDER BY sex")
-    assert not made.distribution.questions.is_calibrated
+    assert not questions_of(made).is_calibrated
     expected = counts()[2:].sum(axis=(0, 2, 3))
     np.testing.assert_allclose([row[1] for row in answer.rows], expected)
 

@@ -321,6 +321,20 @@ def test_estimate_joins_tables_of_others(table: Table, said: Said, tmp_path: Pat
     assert load(out).schema is None
 
 
+def test_estimate_with_records(table: Table, said: Said, tmp_path: Path) -> None:
+    """A model made of records is fitted, says its own error, and answers the other commands."""
+    (tmp_path / "sex.csv").write_text("sex,value\nm,60\nf,40\n")
+    out, words = tmp_path / "joined.jct", ("--schema", table.schema, "--stddev", "1")
+    shown = said("estimate", tmp_path / "sex.csv", *words, "--oracle", "records", "--out", out)
+    assert "% of the noise" in shown
+    assert "without a certificate" in shown
+    answer = json.loads(said("query", out, "--marginal", "sex", "--json"))["rows"]
+    assert [row["count"] for row in answer] == pytest.approx([40, 60], abs=0.5)
+    said("report", out, "--out", tmp_path / "page.html")
+    said("sample", out, "--records", "50", "--out", tmp_path / "records.csv")
+    assert len((tmp_path / "records.csv").read_text(encoding="utf-8").splitlines()) == 51
+
+
 def test_estimate_warns_of_what_does_not_fit(
     table: Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

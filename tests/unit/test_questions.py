@@ -16,6 +16,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from exact import questions_of
 from juncture import Domain, Factor, Model, ModelTooLarge, Plan
 from juncture.engine.plan import UNNOTICED_BYTES
 from juncture.engine.propagation import Propagation
@@ -105,7 +106,7 @@ def test_little_memory_buys_the_tree() -> None:
     model = forget(grid(SMALL))
     assert model.plan.affords_tree
     assert peak_bytes(lambda: model.project(corners(SMALL))) <= UNNOTICED_BYTES == 1 << 22
-    assert model.distribution.questions.is_calibrated
+    assert questions_of(model).is_calibrated
 
 
 def test_a_question_needs_little_more_than_its_own_plan() -> None:
@@ -114,7 +115,7 @@ def test_a_question_needs_little_more_than_its_own_plan() -> None:
     own = model.plan.extend(pair).size_bytes
     assert not model.plan.affords_tree
     assert peak_bytes(lambda: model.project(pair)) <= 1.1 * own < MAX_RATIO * own
-    assert not model.distribution.questions.is_calibrated
+    assert not questions_of(model).is_calibrated
 
 
 def test_questions_together_keep_the_limit_too() -> None:
@@ -140,7 +141,7 @@ def test_answers_of_a_call_are_those_of_the_marginal() -> None:
     np.testing.assert_allclose(signed[0, 0], [1.0, -2.0] @ joint[:, 0], rtol=1e-9)
     number = model.answer(Kron({first: Point(1), middle: Point(0), last: Point(0)}))
     np.testing.assert_allclose(number, joint[1, 0, 0], rtol=1e-9)
-    assert not model.distribution.questions.is_calibrated
+    assert not questions_of(model).is_calibrated
 
 
 def test_what_fits_in_neither_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +193,7 @@ def test_the_memory_of_the_tree_is_as_promised(network: Model) -> None:
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_the_memory_of_a_walk_is_as_promised(network: Model, n: int) -> None:
     """A question over the tree takes what its steps say at most."""
-    tree, rng = network.distribution.questions.tree, random.Random(n)
+    tree, rng = questions_of(network).tree, random.Random(n)
     for _ in range(10):
         names = rng.sample(network.domain.attributes, n)
         walk = TreeWalk(tree, dict.fromkeys(names, Identity()))
@@ -204,7 +205,7 @@ def test_the_memory_of_a_walk_is_as_promised(network: Model, n: int) -> None:
 @pytest.mark.parametrize("max_bytes", [0, 1 << 18, ROOM_FOR_ALL])
 def test_the_memory_of_pairs_is_as_promised(network: Model, max_bytes: int) -> None:
     """Pairs that go together take what their routes say, and the answers, at most."""
-    tree, pairs = network.distribution.questions.tree, all_pairs(network)
+    tree, pairs = questions_of(network).tree, all_pairs(network)
     routes = Routes(tree, pairs, max_bytes)
     answers = PairQuery(tree).answer(routes)
     kept = sum(table.values.nbytes for table in answers.values())
@@ -230,7 +231,7 @@ def count_operations(tree: Calibration, pairs: list[Clique]) -> int:
 def test_pairs_together_take_less_work_than_one_by_one(seed: int) -> None:
     """Never more work for a few random pairs, and a third at most for all pairs."""
     model = make_network(40, 4, seed)
-    tree, pairs = model.distribution.questions.tree, all_pairs(model)
+    tree, pairs = questions_of(model).tree, all_pairs(model)
     alone = [count_operations(tree, [pair]) for pair in pairs]
     for n in (1, 2, 5, 50):
         assert count_operations(tree, pairs[:n]) <= sum(alone[:n])

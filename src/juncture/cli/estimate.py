@@ -10,6 +10,7 @@ import typer
 from juncture.cli.bars import show_progress
 from juncture.cli.console import UsageError, note, refuse_existing, require_file, say, say_json
 from juncture.cli.options import Force, Json
+from juncture.engine.oracle_names import OracleName
 
 if TYPE_CHECKING:
     from juncture.fit.estimation import Estimate
@@ -73,6 +74,15 @@ def estimate(
             "overlap.",
         ),
     ] = False,
+    oracle: Annotated[
+        OracleName,
+        typer.Option(
+            "--oracle",
+            help="How marginals are computed: exact needs a junction tree that fits into memory; "
+            "records estimates them from weighted records, whatever the marginals; auto is exact "
+            "where the tree fits.",
+        ),
+    ] = OracleName.EXACT,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -106,6 +116,7 @@ def estimate(
             measurements,
             total=total,
             solver=EarlyStopping() if stop_at_noise else None,
+            oracle=oracle.value,
             watch=watch,
         )
     model = fit.model if known else fit.model.with_codebook(options.codebook)
@@ -151,6 +162,9 @@ def _print_summary(
         many = "measurement" if len(measurements) == 1 else "measurements"
         say(f"  model  {len(measurements)} {many}, about {fit.model.total:,.0f} records")
         say(f"  fit    {fit.summary.oracle_calls} steps. {fit.status.headline}")
+        if fit.summary.oracle_error is not None:
+            share = f"{100 * fit.summary.oracle_error:.0f} %"
+            say(f"  model of records: their own error is {share} of the noise of the marginals")
     for each in poor_fits:
         note(
             f"warning: {', '.join(each.measurement.clique)} does not fit its own noise (mean "

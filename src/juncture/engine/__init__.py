@@ -7,6 +7,7 @@ from juncture._util.lazy import export as _export
 if _typing.TYPE_CHECKING:
     from juncture.engine.oracle import Oracle as Oracle
     from juncture.engine.oracle import OracleFactory as OracleFactory
+    from juncture.engine.particles import Particles as Particles
     from juncture.engine.plan import Plan as Plan
     from juncture.engine.propagation import Propagation as Propagation
 else:
@@ -14,6 +15,7 @@ else:
         __name__,
         {
             "juncture.engine.oracle": ["Oracle", "OracleFactory"],
+            "juncture.engine.particles": ["Particles"],
             "juncture.engine.plan": ["Plan"],
             "juncture.engine.propagation": ["Propagation"],
         },

@@ -83,6 +83,8 @@ class Plan:
     """The axes of each measured table and of each step's result; finished, not to be changed."""
     cost: OracleCost
     buckets: tuple[Bucket, ...] = field(repr=False)
+    n_records: int | None = None
+    """The records of an oracle that needs no tree, at most; None where there is a tree."""
     lowered: dict[int, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The programs for so many threads that oracles have asked for: see `program.find_program`."""
 
@@ -106,11 +108,25 @@ class Plan:
         _refuse_hopeless(domain, measured, memory_limit)
         return _search(domain, measured, seed)._check_memory(memory_limit)
 
+    @classmethod
+    def without_tree(cls, domain: Domain, cliques: Iterable[Iterable[str]], n_records: int) -> Plan:
+        """The plan of an oracle made of records: cliques of any tree-width, and no tree."""
+        measured = tuple(dict.fromkeys(map(domain.canonical, cliques)))
+        contraction = Contraction(domain.shape, map(tuple, _scopes(domain, measured)))
+        cells = sum(map(domain.size_of, measured))
+        # Codes, weights and scores; potentials, marginals, and a copy for each attribute to draw.
+        copies = sum(domain.size_of(clique) * len(clique) for clique in measured)
+        size_bytes = n_records * (8 * len(domain) + 32) + 8 * (4 * cells + copies)
+        cost = OracleCost(size_bytes=size_bytes, operations=2 * n_records * len(measured))
+        return cls(domain, measured, (), contraction, cost, (), n_records)
+
     def extend(
         self, clique: Iterable[str], *, memory_limit: int | None = None, seed: int = 0
     ) -> Plan:
         """The plan with one more clique, never larger than `cells_with` predicts."""
         added = self.domain.canonical(clique)
+        if self.n_records is not None:
+            return Plan.without_tree(self.domain, (*self.cliques, added), self.n_records)
         measured = tuple(dict.fromkeys((*self.cliques, added)))
         _refuse_hopeless(self.domain, measured, memory_limit)
         fresh = _search(self.domain, measured, seed)
@@ -119,6 +135,11 @@ class Plan:
             fresh = _assemble(self.domain, measured, kept)
         return fresh._check_memory(memory_limit)
 
+    @property
+    def has_tree(self) -> bool:
+        """Whether there is a junction tree; an oracle made of records needs none."""
+        return self.n_records is None
+
     @cached_property
     def layout(self) -> Layout:
         """Where the table of each measured clique lies in a vector."""
@@ -126,7 +147,9 @@ class Plan:
 
     @cached_property
     def cells(self) -> int:
-        """The cells of all maximal cliques together, exactly."""
+        """The cells of all maximal cliques together, exactly; without a tree, of all cliques."""
+        if not self.has_tree:
+            return sum(map(self.domain.size_of, self.cliques))
         return sum(self.domain.size_of(node.clique) for node in self.nodes)
 
     @property
@@ -180,7 +203,7 @@ class Plan:
     @cached_property
     def largest_clique(self) -> Clique:
         """The maximal clique with the most cells (the empty clique when there is none)."""
-        cliques = [node.clique for node in self.nodes]
+        cliques = [node.clique for node in self.nodes] if self.has_tree else self.cliques
         return max(cliques, key=self.domain.size_of, default=())
 
     @cached_property
@@ -200,6 +223,8 @@ class Plan:
         This takes microseconds, because the elimination order is kept; `extend` gives a plan that
         is no larger.
         """
+        if not self.has_tree:
+            return Plan.without_tree(self.domain, (*self.cliques, clique), 0).cells
         return max(1, self._incremental.cells_with(self._positions(clique)))
 
     def fits_with(self, clique: Iterable[str], max_cells: int) -> bool:
@@ -210,6 +235,11 @@ class Plan:
         return describe(self)
 
     def __repr__(self) -> str:
+        if self.n_records is not None:
+            return (
+                f"Plan({count_noun(len(self.domain), 'attribute')}, "
+                f"{count_noun(len(self.cliques), 'clique')}; {self.n_records:,} records, no tree)"
+            )
         cliques, nodes = (count_noun(len(x), "clique") for x in (self.cliques, self.nodes))
         return (
             f"Plan({count_noun(len(self.domain), 'attribute')}, {cliques}; a tree of {nodes} with "

@@ -17,6 +17,8 @@ _MAX_DEPTH = 8
 def describe(plan: Plan) -> str:
     """The text of `print(plan)`."""
     lines = [_headline(plan), _tree_line(plan), _cost_line(plan)]
+    if plan.n_records is not None:
+        lines[1] = f"  records         up to {plan.n_records:,} instead of a junction tree"
     if plan.nodes:
         lines.append(_question_line(plan))
     if plan.free_attributes:

@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike
 
 from juncture._util.notebook import list_html
 from juncture._util.watch import Watch, ignore_progress
-from juncture.engine.oracle import OracleFactory, build_plan, make_oracle
+from juncture.engine.oracle import OracleFactory, make_oracle
+from juncture.engine.oracle_choice import choose_oracle
+from juncture.engine.particles import RecordOracle
 from juncture.engine.plan import Plan
 from juncture.engine.plan_text import abbreviate
 from juncture.engine.propagation import Propagation
@@ -26,6 +28,7 @@ from juncture.fit.summary import FitSummary, Status
 from juncture.fit.total import estimate_total
 from juncture.model.distribution import Distribution
 from juncture.model.model import Model
+from juncture.model.record_distribution import RecordDistribution
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
@@ -84,6 +87,8 @@ class Estimate:
             ("loss", f"{figures.loss:,.6g}"),
             ("steps", f"{figures.oracle_calls:,} in {figures.seconds:.2f} s"),
         ]
+        if figures.oracle_error is not None:
+            facts.append(("error of the records", f"{figures.oracle_error:.0%} of the noise"))
         if math.isfinite(figures.gap):
             facts.insert(2, ("above the optimum by at most", f"{figures.gap:,.4g}"))
         return list_html("Estimate", facts) + self.model._repr_html_()
@@ -100,7 +105,7 @@ def estimate(  # noqa: PLR0913
     start: Model | None = None,
     cliques: Iterable[Clique] = (),
     plan: Plan | None = None,
-    oracle: OracleFactory = Propagation,
+    oracle: OracleFactory | str = Propagation,
     max_steps: int = 5000,
     tolerance: float = 2e-3,
     watch: Watch = ignore_progress,
@@ -120,7 +125,10 @@ def estimate(  # noqa: PLR0913
     - `start`: a model to begin from; it may have another structure.
     - `cliques`: more cliques for the model; a `loss` that is a function gets their marginals too.
     - `plan`: a plan made before, for all of these cliques or more; by default, one is made here.
-    - `oracle`: what computes marginals, as a function of a plan; the model keeps it.
+    - `oracle`: what computes marginals; the model keeps it. "exact", the default, needs a junction
+      tree that fits into memory. "records" estimates marginals from weighted records, whatever the
+      cliques; `Particles(...)` is the same with options. "auto" is exact where the tree fits, and
+      records elsewhere. A function of a plan makes an oracle of your own.
     - `max_steps`: the oracle calls that are allowed. The fit ends earlier when the certified gap,
       or the solver's latest progress, is below `tolerance` times the loss (or times a hundredth of
       the loss that noise alone would make, where that is more).
@@ -143,23 +151,22 @@ def estimate(  # noqa: PLR0913
         raise InvalidInput("`measurements` must not be empty; got none.")
     measured_cliques = [*(m.clique for m in measured), *extra_cliques]
     all_cliques = [*measured_cliques, *constraints, *(start.cliques if start else ())]
-    if plan is None:
-        plan = build_plan(oracle, domain, all_cliques)
-    else:
+    if plan is not None:
         _check_plan(plan, domain, all_cliques)
-    engine = make_oracle(oracle, plan)
+    factory, plan = choose_oracle(oracle, domain, all_cliques, plan)
+    engine = make_oracle(factory, plan)
     fit = (
         CustomLoss(engine.layout, measured_cliques, loss)
         if callable(loss)
         else FitLoss(engine.layout, measured, loss)
     )
     mass = max(1.0, estimate_total(domain, measured).total) if total is None else total
-    problem = Problem(engine, fit, mass, CallCounter(max_steps, watch), oracle)
+    problem = Problem(engine, fit, mass, CallCounter(max_steps, watch), factory)
     potentials = _initial_potentials(engine.layout, start) + _constraint_potentials(
         engine.layout, constraints
     )
     chosen = solver or default_solver(problem, tolerance)
-    loop = _Fit(problem, chosen, tolerance, oracle, tuple(measured))
+    loop = _Fit(problem, chosen, tolerance, factory, tuple(measured))
     return loop.run(potentials)
 
 
@@ -276,21 +283,15 @@ class _Fit:
 
     def make_estimate(self, point: Candidate, status: Status) -> Estimate:
         """The point as a model, with the figures of the fit."""
-        total = self.problem.total
-        distribution = Distribution(
-            self.problem.oracle.plan,
-            point.potentials,
-            point.marginals / total,
-            point.log_partition,
-            self.oracle,
-        )
-        model = Model(distribution, total)
+        model = Model(self.make_distribution(point), self.problem.total)
+        engine = self.problem.oracle
         summary = FitSummary(
             status=status,
             loss=point.loss,
             lower_bound=self.bound,
             oracle_calls=self.problem.calls,
             seconds=time.perf_counter() - self.start_time,
+            oracle_error=engine.error_beside_noise if isinstance(engine, RecordOracle) else None,
         )
         return Estimate(
             model=model,
@@ -298,6 +299,15 @@ class _Fit:
             trace=tuple(self.trace),
             measurements=self.measurements,
         )
+
+    def make_distribution(self, point: Candidate) -> Distribution | RecordDistribution:
+        """The distribution at a point."""
+        engine, plan = self.problem.oracle, self.problem.oracle.plan
+        if isinstance(engine, RecordOracle):
+            population = engine.bring_to(point.potentials)
+            return RecordDistribution.of_population(plan, population, self.oracle)
+        shares = point.marginals / self.problem.total
+        return Distribution(plan, point.potentials, shares, point.log_partition, self.oracle)
 
 
 def _check_status(returned: object) -> Status:

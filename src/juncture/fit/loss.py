@@ -124,6 +124,20 @@ class FitLoss:
         other._set_terms([term._replace(values=term.values + shift) for term, shift in pairs])
         return other
 
+    def restrict(self, clique: Clique) -> FitLoss:
+        """The loss of one clique's own measurements, over a layout of that clique alone."""
+        canonical = self.layout.domain.canonical(clique)
+        other = copy(self)
+        other.layout = Layout(self.layout.domain, [canonical])
+        terms = [t for t in self.terms if self.layout.domain.canonical(t.clique) == canonical]
+        other._set_terms(terms)
+        return other
+
+    @property
+    def quadratic(self) -> tuple[Vector, Vector]:
+        """The centre and the precision of all plain counts with squared residuals, cell by cell."""
+        return self._centre, self._precision
+
     def round_off(self, width: float) -> FitLoss:
         """A smooth loss below this one: absolute values are rounded off within the width.
 
@@ -152,7 +166,7 @@ class FitLoss:
             error = self._error(term, marginals)
             value += _value(error, term.squared, self._width)
             slope = self._slope(error, term.squared)
-            _add_table(
+            add_table(
                 self.layout, gradient, term.clique, term.operator.adjoint(slope / term.stddev)
             )
         for batch, squared in self._batches:
@@ -177,7 +191,7 @@ class FitLoss:
         """The slope over the cells of the sum of all residuals, each times its multiplier."""
         slope, ends = self.layout.zeros(), np.cumsum([len(term.values) for term in self.terms])
         for term, piece in zip(self.terms, np.split(multipliers, ends[:-1]), strict=True):
-            _add_table(self.layout, slope, term.clique, term.operator.adjoint(piece / term.stddev))
+            add_table(self.layout, slope, term.clique, term.operator.adjoint(piece / term.stddev))
         return slope
 
     @property
@@ -230,8 +244,8 @@ def _quadratic(layout: Layout, terms: Sequence[Term]) -> tuple[Vector, Vector, f
     precision, pull, constant = layout.zeros(), layout.zeros(), 0.0
     for term in terms:
         weight = 1.0 / term.stddev**2
-        _add_table(layout, precision, term.clique, weight)
-        _add_table(layout, pull, term.clique, weight * term.values)
+        add_table(layout, precision, term.clique, weight)
+        add_table(layout, pull, term.clique, weight * term.values)
     centre = np.divide(pull, precision, out=layout.zeros(), where=precision > 0)
     for term in terms:
         error = (layout.factor(centre, term.clique).values.reshape(-1) - term.values) / term.stddev
@@ -239,7 +253,7 @@ def _quadratic(layout: Layout, terms: Sequence[Term]) -> tuple[Vector, Vector, f
     return precision, centre, constant
 
 
-def _add_table(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:
+def add_table(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:
     """Add a table, given in the clique's own order, to the clique's cells in the vector."""
     domain = layout.domain.project(clique)
     factor = Factor(domain, table.reshape(domain.shape))

@@ -26,6 +26,8 @@ class Status(Enum):
     SLOW = "slow"
     AT_NOISE = "at noise"
     OUT_OF_STEPS = "out of steps"
+    UNCERTIFIED = "uncertified"
+    NOT_MIXED = "not mixed"
 
     @property
     def headline(self) -> str:
@@ -78,6 +80,20 @@ _SENTENCES = {
         "A longer fit may come closer to the measurements.",
         "Raise `max_steps` to go on.",
     ),
+    Status.UNCERTIFIED: _Sentences(
+        "The fit has settled, without a certificate.",
+        "Its marginals are estimated from records, not computed, because exact tables would not "
+        "fit into memory. Further steps hardly improved it, but nothing proves how near it is to "
+        "the best one.",
+    ),
+    Status.NOT_MIXED: _Sentences(
+        "The fit ended, but its records have not mixed.",
+        "Some attributes hardly move when their records are drawn anew: they determine each other, "
+        "or the distribution has modes that are cut off from each other. Marginals may be off by "
+        "more than stated.",
+        "Leave out a clique until the exact oracle fits, or merge attributes that determine each "
+        "other into one.",
+    ),
 }
 
 
@@ -100,6 +116,9 @@ class FitSummary:
     nothing is known."""
     oracle_calls: int
     seconds: float
+    oracle_error: float | None = None
+    """The error that an oracle made of records adds by itself, as a share of the noise of the
+    answers; None where the oracle is exact, or where it is not known."""
 
     @property
     def gap(self) -> float:
@@ -109,8 +128,9 @@ class FitSummary:
     def to_json(self) -> dict[str, Any]:
         """The fields by name, as JSON can hold them: an infinite bound becomes null."""
         bound = float(self.lower_bound)
+        known = {name: value for name, value in asdict(self).items() if value is not None}
         return {
-            **asdict(self),
+            **known,
             "status": self.status.name,
             "loss": float(self.loss),
             "lower_bound": bound if math.isfinite(bound) else None,
@@ -125,13 +145,16 @@ class FitSummary:
         """
         if not isinstance(document, Mapping):
             raise InvalidInput(f"`document` must be a mapping; got {type(document).__name__}.")
-        bound = document.get("lower_bound")
+        bound, error = document.get("lower_bound"), document.get("oracle_error")
         summary = cls(
             status=_read_status(document.get("status")),
             loss=_read_number(document, "loss"),
             lower_bound=-math.inf if bound is None else _read_number(document, "lower_bound"),
             oracle_calls=int(_read_number(document, "oracle_calls", lowest=0, whole=True)),
             seconds=_read_number(document, "seconds", lowest=0),
+            oracle_error=None
+            if error is None
+            else _read_number(document, "oracle_error", lowest=0),
         )
         if summary.gap < -_ROUNDING * max(1.0, abs(summary.loss)):
             raise InvalidInput(

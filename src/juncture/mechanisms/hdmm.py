@@ -10,6 +10,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from juncture._util.watch import Watch
+from juncture.engine.oracle import OracleFactory
+from juncture.engine.oracle_choice import choose_oracle
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
@@ -91,6 +93,8 @@ class HDMM(Mechanism):
     """The solver that fits the model; the default stops when only noise is left to fit."""
     max_steps: int = 5000
     """The most steps of that solver."""
+    oracle: OracleFactory | str = "exact"
+    """What computes marginals: "exact", "records" for a workload of any tree-width, or "auto"."""
 
     def prepare(
         self,
@@ -125,7 +129,7 @@ class HDMM(Mechanism):
     def _plan(self, domain: Domain, cliques: Sequence[Clique], when: Template) -> Plan | None:
         """The plan of the model, if one is fitted and the template is `when`."""
         modelled = self.estimation is Estimation.MODEL and self.template is when
-        return Plan.build(domain, cliques) if modelled else None
+        return choose_oracle(self.oracle, domain, cliques)[1] if modelled else None
 
     def build_strategy(self, workload: Workload, neighbours: Neighbours) -> Strategy:
         """What would be measured; looks at no data."""
@@ -184,7 +188,7 @@ class _Execution:
             return Findings(self._local_tables(measurements).project, measurements=measurements)
         fit = estimate(
             domain, measurements, total=curator.public_n_records, solver=options.solver,
-            max_steps=options.max_steps, plan=self.plan, watch=watch,
+            max_steps=options.max_steps, plan=self.plan, oracle=options.oracle, watch=watch,
         )  # fmt: skip
         return Findings(fit.model.project, fit.model, measurements, fit.summary)
 

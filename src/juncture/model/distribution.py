@@ -15,12 +15,15 @@ from functools import cached_property
 import numpy as np
 
 from juncture.engine.oracle import OracleFactory, build_plan, make_oracle
+from juncture.engine.particles import RecordOracle
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
 from juncture.model.evidence import apply_evidence
 from juncture.model.questions import Questions
+from juncture.model.record_distribution import RecordDistribution
 from juncture.model.sampling import Sampler
+from juncture.model.unmeasured import find_unmeasured
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
@@ -43,15 +46,6 @@ class Distribution:
     """What computes marginals, here and for all distributions that are made from this one."""
 
     @classmethod
-    def of_potentials(
-        cls, domain: Domain, potentials: Iterable[Factor], oracle: OracleFactory
-    ) -> Distribution:
-        """The distribution with given potentials."""
-        factors = list(potentials)
-        plan = build_plan(oracle, domain, [tuple(factor.domain) for factor in factors])
-        return cls._of_vector(plan, Layout(domain, plan.cliques).pack(factors), oracle)
-
-    @classmethod
     def _of_vector(cls, plan: Plan, potentials: Vector, oracle: OracleFactory) -> Distribution:
         beliefs = make_oracle(oracle, plan).marginals(potentials)
         return cls(plan, potentials, beliefs.marginals, beliefs.log_partition, oracle)
@@ -69,15 +63,7 @@ class Distribution:
     @cached_property
     def unmeasured(self) -> Clique:
         """The attributes of which nothing is known but which values are possible."""
-        silent = set(self.plan.free_attributes)
-        linked = {name for clique in self.plan.cliques if len(clique) > 1 for name in clique}
-        for clique in self.plan.cliques:
-            if len(clique) == 1 and clique[0] not in linked:
-                potentials = self.layout.view(self.potentials, clique)
-                known = potentials[potentials > -np.inf]
-                if len(known) < potentials.size and (known == known[0]).all():
-                    silent.add(clique[0])
-        return tuple(name for name in self.domain if name in silent)
+        return find_unmeasured(self.plan, self.layout, self.potentials)
 
     @cached_property
     def questions(self) -> Questions:
@@ -86,10 +72,20 @@ class Distribution:
             self.plan, self.potentials, self.probabilities, self.log_partition, self.oracle
         )
 
+    @property
+    def log_mass(self) -> float:
+        """What falls, by a condition, by the logarithm of the share of records that agree."""
+        return self.log_partition
+
     @cached_property
     def sampler(self) -> Sampler:
         """What draws records, made when first needed."""
         return Sampler(self.questions.tree)
+
+    def make_sampler(self, given: Iterable[str]) -> Sampler:
+        """What draws records of which some columns are given."""
+        names = tuple(given)
+        return Sampler(self.questions.tree.with_clique(names), names)
 
     def project(self, subdomain: Domain) -> Factor:
         """The probabilities of the cells of any attributes."""
@@ -137,3 +133,17 @@ class Distribution:
     def most_probable(self) -> dict[str, int]:
         """The record with the largest probability; ties go to low codes."""
         return make_oracle(self.oracle, self.plan).maximum(self.potentials).record
+
+
+def make_distribution(
+    domain: Domain, potentials: Iterable[Factor], oracle: OracleFactory
+) -> Distribution | RecordDistribution:
+    """The distribution with given potentials."""
+    factors = list(potentials)
+    plan = build_plan(oracle, domain, [tuple(factor.domain) for factor in factors])
+    vector = Layout(domain, plan.cliques).pack(factors)
+    engine = make_oracle(oracle, plan)
+    if isinstance(engine, RecordOracle):
+        return RecordDistribution.of_population(plan, engine.bring_to(vector), oracle)
+    beliefs = engine.marginals(vector)
+    return Distribution(plan, vector, beliefs.marginals, beliefs.log_partition, oracle)

@@ -18,8 +18,10 @@ from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
 from juncture.model import information
-from juncture.model.distribution import Distribution
+from juncture.model.distribution import Distribution, make_distribution
 from juncture.model.evidence import Evidence, find_allowed_codes
+from juncture.model.record_distribution import RecordDistribution
+from juncture.model.record_sampler import RecordSampler
 from juncture.model.sampling import Sampler, check_count, draw_key
 from juncture.tables.codebook import Codebook
 from juncture.tables.domain import Clique, Domain
@@ -54,7 +56,7 @@ class Model:
     Records(10 records of age, sex; codes)
     """
 
-    distribution: Distribution
+    distribution: Distribution | RecordDistribution
     """The distribution of one record."""
     base_total: float = 1.0
     """The number of records, before any condition."""
@@ -78,7 +80,7 @@ class Model:
         oracle: OracleFactory = Propagation,
     ) -> Model:
         """The model with given potentials, whose sums are log-probabilities up to a constant."""
-        return cls(Distribution.of_potentials(domain, potentials, oracle), total)
+        return cls(make_distribution(domain, potentials, oracle), total)
 
     @property
     def total(self) -> float:
@@ -152,7 +154,7 @@ class Model:
         return self.distribution.layout
 
     @property
-    def sampler(self) -> Sampler:
+    def sampler(self) -> Sampler | RecordSampler:
         """What draws the model's records, made when first needed."""
         return self.distribution.sampler
 
@@ -239,7 +241,7 @@ class Model:
         and `log_total` is the logarithm of their number.
         """
         given = self.distribution.condition(find_allowed_codes(self.codebook, evidence))
-        log_share = self.log_share + given.log_partition - self.log_partition
+        log_share = self.log_share + given.log_mass - self.distribution.log_mass
         return replace(self, distribution=given, log_share=log_share)
 
     @property
@@ -307,7 +309,7 @@ class Model:
 
     def _make_sampler(
         self, n: int | None, given: Mapping[str, ArrayLike] | None
-    ) -> tuple[Sampler, int, dict[str, Codes]]:
+    ) -> tuple[Sampler | RecordSampler, int, dict[str, Codes]]:
         if not given:
             return self.sampler, check_count(round(self.total) if n is None else n), {}
         codes = information.check_columns(self.domain, given, self.domain.project(given))
@@ -316,9 +318,8 @@ class Model:
             raise InvalidInput(
                 f"`n` must be the length of the given columns, {count}; got {n}. Leave it out."
             )
-        tree = self.distribution.questions.tree.with_clique(codes)
         columns = {name: column.astype(np.int32) for name, column in codes.items()}
-        return Sampler(tree, tuple(codes)), count, columns
+        return self.distribution.make_sampler(codes), count, columns
 
     def _records(self, codes: Codes, key: int) -> Records:
         columns = dict(zip(self.domain, codes, strict=True))

@@ -17,10 +17,13 @@ from juncture.engine.oracle import OracleFactory, make_oracle
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput, JunctureError, UnreadableFile
 from juncture.fit.summary import FitSummary
+from juncture.model.distribution import Distribution
 from juncture.model.model import Model
+from juncture.model.record_distribution import RecordDistribution
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish import archive, format_1, format_2
 from juncture.publish.archive import Document
+from juncture.publish.record_io import check_records, write_records
 from juncture.publish.release_io import (
     check_marginals,
     read_measurement,
@@ -40,7 +43,8 @@ from juncture.tables.schema_toml import parse_schema, schema_toml
 if TYPE_CHECKING:
     from juncture.model.sql.answer import SqlAnswer
 
-FORMAT, VERSION = "juncture release", 3
+# Version 4 is version 3 with the records of a model without a tree; others are written as before.
+FORMAT, VERSION, VERSION_OF_RECORDS = "juncture release", 3, 4
 _MALFORMED = (
     AttributeError,
     IndexError,
@@ -112,9 +116,11 @@ class Release:
     def save(self, path: str | Path) -> Path:
         """Write the release to a file, usually named `.jct`, and return its path."""
         arrays: list[Vector] = [self.model.potentials, self.model.probabilities]
+        distribution = self.model.distribution
+        records = isinstance(distribution, RecordDistribution)
         document = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION_OF_RECORDS if records else VERSION,
             "domain": [[name, size] for name, size in self.model.domain.items()],
             "schema": None if self.schema is None else schema_toml(self.schema),
             "codebook": write_codebook(self.model.codebook),
@@ -122,7 +128,7 @@ class Release:
             # Two numbers, since the number of records, total * exp(log_share), may be too small.
             "total": float(self.model.base_total),
             "log_share": float(self.model.log_share),
-            "log_partition": self.model.log_partition,
+            "log_partition": None if records else self.model.log_partition,
             "measurements": [write_measurement(m, arrays) for m in self.measurements],
             "guarantee": None if self.guarantee is None else self.guarantee.to_json(),
             "fit": None if self.fit is None else self.fit.to_json(),
@@ -130,6 +136,8 @@ class Release:
             "workload": [list(clique) for clique in self.workload],
             "details": {name: _finite_or_none(value) for name, value in self.details.items()},
         }
+        if isinstance(distribution, RecordDistribution):
+            document["records"] = write_records(distribution, arrays)
         target = Path(path)
         archive.write(target, document, arrays)
         return target
@@ -210,9 +218,15 @@ def load(path: str | Path, oracle: OracleFactory = Propagation) -> Release:
             f"`path` must be a valid release; got {source}, whose parts do not fit together "
             f"({type(error).__name__}: {error}). Get the file again from its source."
         ) from None
-    engine = make_oracle(oracle, release.model.plan)  # outside: its faults are not the file's
+    distribution = release.model.distribution
+    if isinstance(distribution, Distribution):
+        # Outside, since its faults are not the file's.
+        engine = make_oracle(oracle, release.model.plan)
     try:
-        check_marginals(release.model, engine)
+        if isinstance(distribution, Distribution):
+            check_marginals(release.model, engine)
+        else:
+            check_records(distribution, arrays[1])
     except JunctureError as error:
         raise UnreadableFile(
             f"`path` must be a valid release; got {source}, which is not: {error}"
@@ -227,10 +241,10 @@ def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactor
         document, arrays = format_1.upgrade(document), format_1.upgrade_arrays(document, arrays)
     if document.get("version") == 2:
         document = format_2.upgrade(document)
-    if document.get("version") != VERSION:
+    if document.get("version") not in (VERSION, VERSION_OF_RECORDS):
         raise UnreadableFile(
             f"it has version {document.get('version')!r} of the format, and this Juncture reads up "
-            f"to {VERSION}. Install the Juncture that wrote it."
+            f"to {VERSION_OF_RECORDS}. Install the Juncture that wrote it."
         )
     domain = Domain([(name, size) for name, size in document["domain"]])
     schema, guarantee, fit = document["schema"], document["guarantee"], document["fit"]

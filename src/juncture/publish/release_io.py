@@ -16,8 +16,10 @@ from juncture.engine.oracle import Oracle, OracleFactory, build_plan
 from juncture.errors import ImpossibleModel
 from juncture.model.distribution import Distribution
 from juncture.model.model import Model
+from juncture.model.record_distribution import RecordDistribution
 from juncture.publish import query_io
 from juncture.publish.archive import Document
+from juncture.publish.record_io import read_distribution
 from juncture.tables.codebook import Codebook, Coding, Meaning, Special
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Layout, Vector
@@ -33,15 +35,27 @@ def read_model(
 ) -> Model:
     """The model as it is stored; `check_marginals` checks that its arrays agree."""
     layout = Layout(domain, [tuple(clique) for clique in document["cliques"]])
-    potentials, probabilities = layout.as_vector(arrays[0]), layout.as_vector(arrays[1])
-    log_share, log_partition = float(document["log_share"]), float(document["log_partition"])
-    if not (-math.inf < log_share <= _TOLERANCE and math.isfinite(log_partition)):
-        raise ValueError(log_share, log_partition)
-    plan = build_plan(oracle, domain, layout.cliques)
+    log_share = float(document["log_share"])
+    if not -math.inf < log_share <= _TOLERANCE:
+        raise ValueError(log_share)
     codebook = document["codebook"]
     book = Codebook() if codebook is None else _read_codebook(codebook)
-    distribution = Distribution(plan, potentials, probabilities, log_partition, oracle)
+    distribution = _read_distribution(document, domain, arrays, layout, oracle)
     return Model(distribution, float(document["total"]), log_share, book)
+
+
+def _read_distribution(
+    document: Document, domain: Domain, arrays: list[Vector], layout: Layout, oracle: OracleFactory
+) -> Distribution | RecordDistribution:
+    potentials, probabilities = layout.as_vector(arrays[0]), layout.as_vector(arrays[1])
+    records = document.get("records")
+    if records is not None:
+        return read_distribution(records, domain, arrays, layout, oracle)
+    log_partition = float(document["log_partition"])
+    if not math.isfinite(log_partition):
+        raise ValueError(log_partition)
+    plan = build_plan(oracle, domain, layout.cliques)
+    return Distribution(plan, potentials, probabilities, log_partition, oracle)
 
 
 def check_marginals(model: Model, engine: Oracle) -> None:

@@ -69,7 +69,7 @@ def _choose_candidates(model: Model) -> tuple[list[Clique], str]:
     cells = sum(domain.shape) ** 2 // 2
     if plan.cells <= _SMALL_TREE and cells <= _SMALL_PAIRS:
         return list(islice(combinations(domain, 2), _MAX_PAIRS)), "All pairs were compared."
-    if plan.cells <= _LARGE_TREE:
+    if plan.has_tree and plan.cells <= _LARGE_TREE:
         cliques: Iterator[Clique] = (node.clique for node in plan.nodes)
         scope = "Pairs within a clique of the tree were compared."
     else:

@@ -23,14 +23,18 @@ from juncture.engine.compiled.flat import dot as _dot
 from juncture.engine.compiled.flat import mix as _mix
 from juncture.engine.compiled.flat import quadratic as _quadratic
 from juncture.engine.compiled.flat import quadratic_value as _quadratic_value
+from juncture.engine.compiled.gibbs import sweep as _sweep
 from juncture.engine.compiled.messages import run as _run
 from juncture.engine.compiled.opcodes import N_COLUMNS, SHARE_BITS
 from juncture.engine.compiled.ordering import Search
 from juncture.engine.compiled.ordering import search_order as _search_order
 from juncture.engine.compiled.peaks import maximise as _maximise
+from juncture.engine.compiled.raking import balance_clique as _balance_clique
 from juncture.engine.compiled.sampling import count_rows as _count_rows
 from juncture.engine.compiled.sampling import draw as _draw
 from juncture.engine.compiled.sampling import make_aliases as _make_aliases
+from juncture.engine.compiled.weighting import add_potentials as _add_potentials
+from juncture.engine.compiled.weighting import weigh_records as _weigh_records
 from juncture.errors import JunctureError
 
 PREFIX = "juncture_"
@@ -220,6 +224,45 @@ def weigh_round(answers, before, slope, work, result, eta, n_before, weight, n):
         carray(answers, n), carray(before, n), carray(slope, n), carray(work, n), carray(result, 2),
         eta, n_before, weight,
     )  # fmt: skip
+
+
+@entry("vIqqDqqQQqDqQQqQqQ")
+def weigh_records(
+    codes, n_columns, n, weights, first, last, moved, moved_strides, n_moved, factor, n_factor,
+    counted, strides, n_counted, table, n_cells, sums,
+):  # fmt: skip
+    _weigh_records(
+        carray(codes, (n_columns, n)), carray(weights, n), first, last, carray(moved, n_moved),
+        carray(moved_strides, n_moved), carray(factor, n_factor), carray(counted, n_counted),
+        carray(strides, n_counted), carray(table, n_cells), carray(sums, 1),
+    )  # fmt: skip
+
+
+@entry("vIqqDqqQQqDq")
+def add_potentials(codes, n_columns, n, scores, first, last, axes, strides, n_axes, table, n_cells):
+    _add_potentials(
+        carray(codes, (n_columns, n)), carray(scores, n), first, last, carray(axes, n_axes),
+        carray(strides, n_axes), carray(table, n_cells),
+    )  # fmt: skip
+
+
+@entry("vIqqqqqQqQqQQqDqDqu")
+def sweep(
+    codes, n_columns, n, first, last, offset, blocks, n_blocks, entries, n_entries, axes, strides,
+    n_axes, tables, n_cells, scratch, n_scratch, key,
+):  # fmt: skip
+    _sweep(
+        carray(codes, (n_columns, n)), first, last, offset, carray(blocks, (n_blocks, 6)),
+        carray(entries, (n_entries, 4)), carray(axes, n_axes), carray(strides, n_axes),
+        carray(tables, n_cells), carray(scratch, n_scratch), key,
+    )  # fmt: skip
+
+
+@entry("dDDDdDDq")
+def balance_clique(base, centre, pull, total, out, sums, n):
+    return _balance_clique(
+        carray(base, n), carray(centre, n), carray(pull, n), total, carray(out, n), carray(sums, 2)
+    )
 
 
 def compile_all() -> bytes:

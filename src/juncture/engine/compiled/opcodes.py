@@ -17,3 +17,6 @@ MAX_LOOPS = 64
 
 # The bits of a share of records that are rounded one by one: see `apportioning`.
 SHARE_BITS = 8
+
+# Weights of records and their squares are summed as whole numbers of these parts.
+WEIGHT_UNIT, SQUARE_UNIT = 2.0**32, 2.0**16

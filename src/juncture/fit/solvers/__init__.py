@@ -18,6 +18,7 @@ if _typing.TYPE_CHECKING:
     from juncture.fit.solvers.problem import Problem as Problem
     from juncture.fit.solvers.problem import Solver as Solver
     from juncture.fit.solvers.proximal import Proximal as Proximal
+    from juncture.fit.solvers.raking import Raking as Raking
     from juncture.fit.solvers.sequential import Sequential as Sequential
     from juncture.fit.solvers.smoothed import Smoothed as Smoothed
 else:
@@ -33,6 +34,7 @@ else:
             "juncture.fit.solvers.newton": ["Newton"],
             "juncture.fit.solvers.problem": ["Problem", "Solver"],
             "juncture.fit.solvers.proximal": ["Proximal"],
+            "juncture.fit.solvers.raking": ["Raking"],
             "juncture.fit.solvers.sequential": ["Sequential"],
             "juncture.fit.solvers.smoothed": ["Smoothed"],
         },

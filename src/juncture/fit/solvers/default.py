@@ -8,10 +8,14 @@ twice the better of the two.
 
 from __future__ import annotations
 
+from juncture.engine.particles import RecordOracle
+from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.solvers.mirror_descent import MirrorDescent
 from juncture.fit.solvers.newton import Newton, predict_work
 from juncture.fit.solvers.problem import Problem, Solver
 from juncture.fit.solvers.proximal import Proximal
+from juncture.fit.solvers.raking import Raking
 from juncture.fit.solvers.sequential import Sequential
 from juncture.fit.solvers.smoothed import Smoothed
 
@@ -26,6 +30,9 @@ _MIN_CALLS, _MAX_SHARE = 300, 0.3
 
 def default_solver(problem: Problem, tolerance: float) -> Solver:
     """The solver for a problem: fast where that is enough, exact where the model is small."""
+    if isinstance(problem.oracle, RecordOracle):
+        plain = isinstance(problem.loss, FitLoss)
+        return Raking(tolerance=tolerance) if plain else MirrorDescent()
     first = Accelerated() if problem.loss.is_smooth else Smoothed()
     work = predict_work(problem)
     if work <= _MAX_WORK and _MAX_SHARE * problem.calls_left >= _MIN_CALLS:

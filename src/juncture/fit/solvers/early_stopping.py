@@ -14,18 +14,25 @@ matched by potentials. `experiments/stopping.py` shows how close this comes to t
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from juncture._util.randomness import Random
-from juncture.errors import InvalidInput
-from juncture.fit.loss import FitLoss, Term
+from juncture.engine.particles import RecordOracle
+from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.accelerated import Cycle, first_curvature
 from juncture.fit.solvers.matching import match_average
+from juncture.fit.solvers.noise_splitting import (
+    Curve,
+    find_best_clock,
+    make_generator,
+    require_fit_loss,
+    split_noise,
+)
 from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
+from juncture.fit.solvers.raking import Raking
 from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
@@ -65,13 +72,18 @@ class EarlyStopping:
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The uniform start, then the point where fitting ends."""
-        loss = _require_fit_loss(problem)
+        loss = require_fit_loss(problem)
+        if isinstance(problem.oracle, RecordOracle):
+            path = Raking(
+                stop_at_noise=True, draws=self.draws, division=self.division, rng=self.rng
+            )
+            return (yield from path.iterates(problem, potentials))
         uniform = np.where(np.isneginf(potentials), -np.inf, 0.0)
         start = problem.evaluate(uniform)
         yield Iterate(start)
-        rng = _make_generator(self.rng, loss)
+        rng = make_generator(self.rng, loss)
         curves = [self._validation_curve(problem, loss, start, rng) for _ in range(self.draws)]
-        limit = _best_weight(curves) * math.sqrt(1.0 + self.division**2)
+        limit = find_best_clock(curves) * math.sqrt(1.0 + self.division**2)
         cycle = Cycle(problem, start, first_curvature(problem, start))
         while not problem.is_exhausted and cycle.step(max_length=limit - cycle.weight):
             pass
@@ -85,17 +97,16 @@ class EarlyStopping:
 
     def _validation_curve(
         self, problem: Problem, loss: FitLoss, start: Candidate, rng: np.random.Generator
-    ) -> list[tuple[float, float]]:
+    ) -> Curve:
         """The weight, and the loss on one half of the split noise, along a run on the other."""
-        fresh = [_fresh_noise(term, rng) for term in loss.terms]
-        fitted = problem.with_loss(loss.shift_values(self.division * noise for noise in fresh))
-        holdout = loss.shift_values(-noise / self.division for noise in fresh)
+        noisier, holdout = split_noise(loss, self.division, rng)
+        fitted = problem.with_loss(noisier)
         own = start._replace(loss=fitted.loss.value(start.marginals))
         cycle, last = (
             Cycle(fitted, own, first_curvature(fitted, own)),
             problem.calls + self.max_run_calls,
         )
-        curve: list[tuple[float, float]] = []
+        curve: Curve = []
         best = (0.0, holdout.value(start.marginals))
         while problem.calls < last and not problem.is_exhausted and cycle.step():
             curve.append((cycle.weight, holdout.value(cycle.average)))
@@ -103,43 +114,6 @@ class EarlyStopping:
             if best[0] > 0.0 and cycle.weight > _BEYOND * best[0]:
                 break
         return curve or [best]
-
-
-def _require_fit_loss(problem: Problem) -> FitLoss:
-    if not isinstance(problem.loss, FitLoss) or not problem.loss.is_smooth:
-        raise InvalidInput(
-            "`loss` must be 'l2' to stop at the noise; got another kind. "
-            "Use the default solver for other losses."
-        )
-    return problem.loss
-
-
-def _make_generator(rng: Random, loss: FitLoss) -> np.random.Generator:
-    """The generator given, or one that depends on the seed and on the measured values.
-
-    A seed alone could repeat the same noise that a simulation with this seed has added.
-    """
-    if not isinstance(rng, int | np.integer):
-        return np.random.default_rng(rng)
-    digest = hashlib.sha256(b"".join(term.values.tobytes() for term in loss.terms)).digest()
-    return np.random.default_rng([int(rng), int.from_bytes(digest[:8])])
-
-
-def _fresh_noise(term: Term, rng: np.random.Generator) -> Vector:
-    """Noise of the kind and scale of a measurement."""
-    return term.noise.draw(rng, term.stddev, len(term.values))
-
-
-def _best_weight(curves: list[list[tuple[float, float]]]) -> float:
-    """The weight with the least loss on average, over the range that all runs reached."""
-    lowest = max(curve[0][0] for curve in curves)
-    highest = min(curve[-1][0] for curve in curves)
-    grid = np.geomspace(max(lowest, 1e-300), max(highest, lowest, 1e-300), 400)
-    mean = np.zeros(len(grid))
-    for curve in curves:
-        weights, losses = np.array(curve).T
-        mean += np.interp(grid, weights, losses)
-    return float(grid[np.argmin(mean)])
 
 
 def _distance(problem: Problem, left: Vector, right: Vector) -> float:

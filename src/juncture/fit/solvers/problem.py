@@ -102,6 +102,10 @@ class Problem:
         """Whether the allowed oracle calls are used up."""
         return self._calls.n_calls >= self._calls.max_calls
 
+    def count_call(self) -> None:
+        """Count one more oracle call, which a solver has made by itself."""
+        self._calls.count()
+
     def marginals(self, potentials: Vector, out: Vector | None = None) -> tuple[Vector, float]:
         """The marginals and the log-partition function of the potentials."""
         self._calls.count()

@@ -48,6 +48,8 @@ def _render_figures(release: Release) -> Markup | None:
              "certified: no model has a smaller loss"),
             ("Gap", fit.gap if bounded else None, "the loss is at most this far above the best"),
             ("Steps", fit.oracle_calls, "computations of all marginals"),
+            ("Oracle error", fit.oracle_error,
+             "what the model's records leave to chance, as a share of the noise"),
             ("Seconds", fit.seconds, "on the machine that made the release"),
         ]  # fmt: skip
         rows += [(n, format_number(value), why) for n, value, why in figures if value is not None]

@@ -13,11 +13,20 @@ from juncture.publish.report.words import format_large, join_names
 def render_structure(model: Model) -> Markup:
     """The junction tree in words and as a drawing."""
     plan = model.plan
-    return join([tag("p", _describe(plan)), _render_free_note(model), draw_tree(plan)])
+    drawing = draw_tree(plan) if plan.has_tree else None
+    return join([tag("p", _describe(plan)), _render_free_note(model), drawing])
 
 
 def _describe(plan: Plan) -> str:
     size = format_large(plan.domain.size)
+    if not plan.has_tree:
+        return (
+            f"The full table would have {size} cells, and no tree of smaller tables fits into "
+            f"memory either: {count_noun(len(plan.cliques), 'clique')} were measured that tie the "
+            "attributes together. The model is made of weighted records instead, drawn at "
+            f"potentials on these cliques with {format_large(plan.cells)} cells in total. Any "
+            "attribute may depend on any other; answers are sums over the records."
+        )
     if len(plan.nodes) == 1:
         return (
             "The model is one table on the attributes in the box, with "

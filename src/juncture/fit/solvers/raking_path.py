@@ -1,0 +1,189 @@
+"""One run along the path of a fit with records: stages, and the passes over all cliques.
+
+See `raking` for what the path is. Each clique's turn changes the weights no more than they can
+bear, and the records are renewed where too few carry the weight; their number grows where what they
+leave to chance would show beside the noise.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from juncture.engine.mixing import tie_stuck_attributes
+from juncture.engine.particles import RecordOracle
+from juncture.engine.population import MIN_EFFECTIVE, Population
+from juncture.fit.loss import FitLoss
+from juncture.fit.solvers.clique_problems import make_problem
+from juncture.fit.solvers.independence import begin_independent
+from juncture.fit.solvers.problem import Candidate, Problem
+from juncture.tables.layout import Vector
+
+# The first stage's share of the clock, and how much longer each stage is than the one before.
+_FIRST, _GROWTH, _FAST_GROWTH, _SHRINK = 1 / 64, 1.15, 1.3, 0.6
+_PASSES, _MAX_PASSES = 3, 24
+# A turn changes the weights by no more than this, as the mean square of their factors less one.
+_MAX_CHANGE = 1.0
+# The records of the first stages.
+_FIRST_RECORDS = 30_000
+# What the records leave to chance should be at most this share of the noise.
+_NOISE_SHARE = 0.09
+# Of the loss that noise alone makes: all records join where the loss is below so many times it; and
+# a fit to stop at the noise leaves a clique alone where its own loss is below this share.
+_NEAR, _EXPLAINED = 2.0, 0.92
+# A clique whose loss is so many deviations above what noise makes has a clock that runs faster.
+_FLAG, _BOOST = 3.0, 4.0
+# The effective share below which all records together are renewed.
+_MIN_FULL = 0.7
+# So many fresh records show how far the weighted ones are off.
+_FRESH = 200_000
+
+
+class Path:
+    """One run along the path, with its own records."""
+
+    def __init__(
+        self, problem: Problem, loss: FitLoss, oracle: RecordOracle, start: Vector, *,
+        patient: bool, n_records: int | None = None, noise: float = 1.0,
+    ) -> None:  # fmt: skip
+        self.problem, self.loss, self.total, self.clock = problem, loss, problem.total, 0.0
+        self.oracle = oracle
+        made = ((i, make_problem(loss, c)) for i, c in enumerate(oracle.layout.cliques))
+        self.parts = {index: part for index, part in made if part is not None}
+        self.patient, self.noise = patient, noise
+        self.floor = _EXPLAINED * noise if patient else 0.0
+        self.near = _NEAR * noise * loss.expected_at_truth
+        self.growth = _GROWTH if patient else _FAST_GROWTH
+        self.length, self.unit = _FIRST, float(np.median([np.median(t.stddev) for t in loss.terms]))
+        wanted = _find_number(loss, self.total)
+        self.n_full = n_records or oracle.settings.limit_records(wanted, len(oracle.plan.domain))
+        first = min(_FIRST_RECORDS, self.n_full)
+        excluded = np.isneginf(start)
+        if np.where(excluded, 0.0, start).any() and not patient:
+            oracle.begin(start, first)
+        else:
+            begin_independent(oracle, loss, excluded, self.total, first)
+        self._rng = np.random.default_rng(oracle.settings.seed)
+        self.anchor, self.is_mixed = oracle.population.potentials.copy(), True
+        self.value, self.n_passes = math.inf, _PASSES
+
+    @property
+    def population(self) -> Population:
+        """The records of this run."""
+        return self.oracle.population
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all records have joined."""
+        return self.population.n_records >= self.n_full
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the calls that are left are few: the last ones are for the end of the path."""
+        return self.problem.calls_left <= self.n_passes + 3
+
+    @property
+    def min_effective(self) -> float:
+        """The effective share of the records below which they are renewed."""
+        return _MIN_FULL if self.is_full else MIN_EFFECTIVE
+
+    def advance(self, rest: float) -> bool:
+        """One stage, at most what is left of the clock; gives whether the records were renewed."""
+        n_renewals = self.population.n_renewals
+        length = min(self.length, max(rest, 1e-9))
+        self.anchor = self.population.potentials.copy()
+        before = self.value
+        for _ in range(self.n_passes):
+            self.rake(length)
+        self.clock += length
+        if self.patient or self.value < before:
+            self.length *= self.growth
+        else:  # cliques that contradict each other pull in turn until they agree
+            self.length *= _SHRINK
+            self.n_passes = min(2 * self.n_passes, _MAX_PASSES)
+        slow = self.value > 0.9 * before
+        if not self.is_full and (self.value < self.near or slow or length == rest):
+            self.population.renew(self.n_full)
+            tie_stuck_attributes(self.population)
+            self.rake(length)
+        return self.population.n_renewals > n_renewals
+
+    def rake(self, length: float) -> None:
+        """One pass over all cliques."""
+        population, tau = self.population, 1.0 / (length * self.unit)
+        offsets, order = population.layout.offsets, self._rng.permutation(sorted(self.parts))
+        self.value = 0.0
+        for index in order.tolist():
+            shares, part = population.count(index), self.parts[index]
+            if population.effective_share < self.min_effective:
+                population.renew()
+                if self.is_full:
+                    tie_stuck_attributes(population)
+                shares = population.count(index)
+            own = part.loss(self.total * shares)
+            self.value += own
+            if own < self.floor * part.expected:
+                continue
+            now = population.table(index)
+            open_cells = ~np.isneginf(now)
+            anchor = self.anchor[offsets[index] : offsets[index + 1]]
+            change = np.where(open_cells, now - np.where(open_cells, anchor, 0.0), 0.0)
+            base = shares * np.exp(np.clip(-change, -700.0, 700.0))
+            base /= base.sum()
+            pressed = tau / (_BOOST if self._is_misfit(own, part.expected) else 1.0)
+            goal = part.balance(base, change, pressed, self.total)
+            step = np.where(open_cells, goal - change, 0.0)
+            population.move(index, _limit(shares, step), shares)
+        self.problem.count_call()
+
+    def _is_misfit(self, own: float, expected: float) -> bool:
+        """Whether a clique's loss shows more than noise where most others' no longer do."""
+        usual = self.noise * expected
+        return self.patient and self.is_full and own > usual + _FLAG * math.sqrt(usual)
+
+    def finish(self) -> None:
+        """Make sure that all records have joined in the end, and say how well they stand for it."""
+        if not self.is_full:
+            self.population.renew(self.n_full)
+            for _ in range(2):
+                self.rake(self.length / self.growth)
+        self.is_mixed = tie_stuck_attributes(self.population).is_mixed
+        self.oracle.error_beside_noise = self._measure_error()
+
+    def _measure_error(self) -> float:
+        """How far fresh records are off, as a share of the noise, without their own chance."""
+        population = self.population
+        before = self.loss.residuals(self.total * population.marginals())
+        codes = population.resample(min(_FRESH, population.n_records), population.next_key())
+        fresh = Population(population.layout, codes, population.potentials, population.next_key())
+        fresh.sweeper = population.sweeper
+        fresh.sweeper.sweep(fresh.codes, fresh.potentials, fresh.next_key())
+        after = self.loss.residuals(self.total * fresh.marginals())
+        chance = _find_number(self.loss, self.total) * _NOISE_SHARE**2
+        own, others = chance / population.effective_number, chance / fresh.n_records
+        return math.sqrt(max(own, float(np.mean((after - before) ** 2)) - others))
+
+    def candidate(self) -> Candidate:
+        """The present point."""
+        marginals = self.total * self.population.marginals()
+        value = self.loss.value(marginals)
+        return Candidate(self.population.potentials.copy(), marginals, math.nan, value)
+
+
+def _find_number(loss: FitLoss, total: float) -> float:
+    """How many records leave little to chance beside the noise of the answers."""
+    spread = total**2 * sum(term.heaviest_record for term in loss.terms)
+    return spread / sum(len(term.values) for term in loss.terms) / _NOISE_SHARE**2
+
+
+def _limit(shares: Vector, step: Vector) -> Vector:
+    """The step without its mean, shortened until the weights can bear it."""
+    step = step - float(shares @ step)
+    for _ in range(30):
+        factor = np.exp(np.minimum(step, 300.0))
+        mean = float(shares @ factor)
+        if float(shares @ (factor * factor)) <= (1.0 + _MAX_CHANGE) * mean * mean:
+            break
+        step = 0.7 * step
+    return step
