@@ -118,7 +118,6 @@ def build_plan(factory: OracleFactory, domain: Domain, cliques: Iterable[Iterabl
     return own(domain, cliques)
 
 
-@runtime_checkable
 class TreeMaker(Protocol):
     """A factory that gives the tables of all maximal cliques without measuring each of them."""
 
@@ -133,8 +132,10 @@ def find_node_marginals(factory: OracleFactory, plan: Plan, potentials: Vector) 
     maximal cliques are measured: potentials of zero on them, which change no probability, and one
     call of an oracle of the plan that has them.
     """
-    if isinstance(factory, TreeMaker):
-        return factory.node_marginals(plan, potentials)
+    own = getattr(factory, "node_marginals", None)
+    if own is not None:
+        tables: list[Vector] = own(plan, potentials)
+        return tables
     oracle = make_oracle(factory, plan.with_maximal_cliques)
     start = np.concatenate([potentials, np.zeros(oracle.layout.size - len(potentials))])
     marginals = oracle.marginals(start).marginals
@@ -143,7 +144,8 @@ def find_node_marginals(factory: OracleFactory, plan: Plan, potentials: Vector) 
 
 def predict_tree_bytes(factory: OracleFactory, plan: Plan) -> int:
     """The memory that `find_node_marginals` needs at most."""
-    if isinstance(factory, TreeMaker) or plan.measures_all_nodes:
+    # As above, not isinstance with a protocol: it is asked before every answer.
+    if hasattr(factory, "node_marginals") or plan.measures_all_nodes:
         return plan.tree_bytes
     return plan.with_maximal_cliques.size_bytes
 

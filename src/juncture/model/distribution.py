@@ -58,7 +58,7 @@ class Distribution:
     @cached_property
     def layout(self) -> Layout:
         """Where the table of each clique lies in the vectors."""
-        return Layout(self.plan.domain, self.plan.cliques)
+        return self.plan.layout
 
     @cached_property
     def unmeasured(self) -> Clique:
@@ -141,7 +141,7 @@ def make_distribution(
     """The distribution with given potentials."""
     factors = list(potentials)
     plan = build_plan(oracle, domain, [tuple(factor.domain) for factor in factors])
-    vector = Layout(domain, plan.cliques).pack(factors)
+    vector = plan.layout.pack(factors)
     engine = make_oracle(oracle, plan)
     if isinstance(engine, RecordOracle):
         return RecordDistribution.of_population(plan, engine.bring_to(vector), oracle)

@@ -83,7 +83,7 @@ class RecordDistribution:
     @cached_property
     def layout(self) -> Layout:
         """Where the table of each clique lies in the vectors."""
-        return Layout(self.plan.domain, self.plan.cliques)
+        return self.plan.layout
 
     @cached_property
     def probabilities(self) -> Vector:
