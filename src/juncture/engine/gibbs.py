@@ -24,7 +24,7 @@ EXCLUDED = -1e6
 # A thread is worth its start for this many records.
 _WORTH_THREADS = 2_000
 # A pair is drawn together only if its table has at most this many cells.
-MAX_PAIR_CELLS = 4096
+MAX_PAIR_CELLS = 1024
 
 Pair = tuple[int, int]
 

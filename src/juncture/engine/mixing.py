@@ -19,9 +19,9 @@ from juncture.tables.records import Codes
 
 # Above this memory, an attribute counts as stuck.
 MAX_MEMORY = 0.5
-_N_RECORDS, _N_SWEEPS = 4_000, 10
+_N_RECORDS, _N_SWEEPS = 2_000, 10
 # At most so many pairs are drawn together.
-_MAX_PAIRS = 8
+_MAX_PAIRS = 4
 
 
 class Mixing(NamedTuple):

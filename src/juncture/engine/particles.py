@@ -38,7 +38,7 @@ class Particles:
     - `n_records`: how many there are at the end of a fit. By default, so many that what they leave
       to chance is small beside the noise of the measurements: 100,000 to 1,000,000.
     - `seed`: of all random numbers. The same seed gives the same result with any number of threads.
-    - `effort`: multiplies the number of records and the sweeps; 2 takes about three times as long.
+    - `effort`: multiplies the number of records that is chosen; time grows with it.
 
     >>> from juncture import Domain, Measurement, estimate
     >>> counts = Measurement(("a", "b"), [40.0, 10.0, 20.0, 30.0], stddev=1.0)

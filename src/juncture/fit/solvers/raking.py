@@ -37,7 +37,8 @@ from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
 _MAX_STAGES = 200
-_STALLED_STAGES = 3
+# The stages in turn without progress that end a fit: on the same records, and on any.
+_STALLED_STAGES, _IDLE_STAGES = 3, 8
 # A run on split noise ends when its clock is this many times that of its best point.
 _BEYOND = 2.5
 # The loss along such a run is itself left to chance by about this share: the earlier point wins.
@@ -80,25 +81,27 @@ class Raking:
             clock_limit = self._find_clock(problem, oracle, excluded)
         path = Path(problem, loss, oracle, potentials, patient=self.stop_at_noise)
         yield Iterate(path.candidate())
-        last, n_stalled = math.inf, 0
+        last, best, n_stalled, n_since_best, settled = math.inf, math.inf, 0, 0, False
         for _ in range(_MAX_STAGES):
             renewed = path.advance(clock_limit - path.clock)
             point = path.candidate()
-            # Fresh records have another loss, which says nothing about progress.
+            # Fresh records have another loss, which says little about progress.
             progress = math.inf if renewed else last - point.loss
-            stalled = progress < self.tolerance * max(abs(point.loss), loss.negligible)
-            n_stalled = n_stalled + 1 if stalled and path.is_full else 0
-            last = point.loss
+            small = self.tolerance * max(abs(point.loss), loss.negligible)
+            n_stalled = n_stalled + 1 if progress < small and path.is_full else 0
+            n_since_best = 0 if best - point.loss > small else n_since_best + 1
+            last, best = point.loss, min(best, point.loss)
             if path.clock >= clock_limit * (1 - 1e-9) or path.is_short:
                 break
-            if not self.stop_at_noise and n_stalled == _STALLED_STAGES:
+            settled = n_stalled >= _STALLED_STAGES or n_since_best >= _IDLE_STAGES
+            if not self.stop_at_noise and settled:
                 break
             yield Iterate(point)
         path.finish()
         yield Iterate(path.candidate())
         if not path.is_mixed:
             return Status.NOT_MIXED
-        if path.is_short and path.clock < clock_limit and n_stalled < _STALLED_STAGES:
+        if path.is_short and path.clock < clock_limit and not settled:
             return Status.OUT_OF_STEPS
         return Status.AT_NOISE if self.stop_at_noise else Status.UNCERTIFIED
 
