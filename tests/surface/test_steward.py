@@ -134,3 +134,39 @@ def test_a_release_of_singles_leaves_nothing_unmeasured(tmp_path: Path) -> None:
     made = HDMM(Budget(epsilon=50.0)).run(curator, workload).release()
     assert made.model.unmeasured == ()
     assert made.project(("city",)).values == pytest.approx([20.0] * 4, abs=3.0)
+
+
+def test_records_serve_what_no_tree_can(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With records for an oracle, hdmm plans and releases workloads of any tree-width."""
+    columns = {f"c{n}": Integer(low=0, high=9) for n in range(30)}
+    (tmp_path / "wide.toml").write_text(schema_toml(Schema(columns)))
+    plan = ["plan", "--schema", str(tmp_path / "wide.toml"), "--epsilon", "1"]
+    assert run([*plan, "--oracle", "auto"]) == 0
+    out = capsys.readouterr().out
+    assert "Mechanism: hdmm" in out
+    assert "records" in out.split("Budget")[0]
+    assert run([*plan, "--oracle", "records", "--mechanism", "mwem"]) == 2
+    assert run([*words, "--epsilon", "5", "--oracle", "records"]) == 0
+    made = load(tmp_path / "x.jct")
+    assert not made.model.plan.has_tree
+    ages = made.project(("age",)).values
+    assert ages == pytest.approx([150.0] * 4, abs=25.0)
+    assert run(["query", str(tmp_path / "x.jct"), "SELECT age, AVG(sick) FROM t GROUP BY age"]) == 0
+    assert run(["report", str(tmp_path / "x.jct"), "--out", str(tmp_path / "x.html")]) == 0
+
+
+def test_auto_takes_records_only_where_no_tree_fits() -> None:
+    """The exact model stays the choice where it fits."""
+    from itertools import combinations  # noqa: PLC0415
+
+    from juncture.engine.oracle_choice import choose_oracle  # noqa: PLC0415
+    from juncture.engine.particles import Particles  # noqa: PLC0415
+    from juncture.engine.propagation import Propagation  # noqa: PLC0415
+
+    small, wide = Domain({"a": 3, "b": 2}), Domain({f"c{n}": 10 for n in range(30)})
+    assert choose_oracle("auto", small, [("a", "b")])[0] is Propagation
+    factory, made = choose_oracle("auto", wide, combinations(wide, 2))
+    assert isinstance(factory, Particles)
+    assert not made.has_tree

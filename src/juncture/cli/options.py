@@ -13,10 +13,12 @@ import typer
 
 from juncture._util.text import list_names
 from juncture.cli.console import UsageError, note, require_file
+from juncture.engine.oracle_names import OracleName
 from juncture.errors import InvalidInput
 from juncture.mechanisms.registry import DEFAULT_MECHANISM, offers
 
 if TYPE_CHECKING:
+    from juncture.mechanisms.mechanism import Mechanism
     from juncture.privacy.accounting import Neighbours
     from juncture.privacy.budget import Budget
     from juncture.privacy.ledger import Ledger
@@ -130,6 +132,16 @@ MechanismOption = Annotated[
         "default hdmm, or mwem if a model of everything asked for would be too large.",
     ),
 ]
+OracleOption = Annotated[
+    OracleName | None,
+    typer.Option(
+        "--oracle",
+        metavar="NAME",
+        help="For hdmm, how the model is computed: exact needs a junction tree that fits into "
+        "memory (the default); records needs none, and estimates marginals from weighted records; "
+        "auto is exact where the tree fits.",
+    ),
+]
 Marginals = Annotated[
     int | None,
     typer.Option(
@@ -234,6 +246,22 @@ def check_mechanism(name: str | None) -> str | None:
     if name is not None and name not in offers():
         raise UsageError(f"`--mechanism` must be one of {', '.join(offers())}; got {name!r}.")
     return name
+
+
+def choose_mechanism(
+    name: str | None, oracle: OracleName | None, budget: Budget
+) -> str | Mechanism | None:
+    """The mechanism that the options name, with its oracle if one is given."""
+    if oracle is None:
+        return name
+    if name not in (None, DEFAULT_MECHANISM):
+        raise UsageError(
+            f"`--oracle` must come with --mechanism {DEFAULT_MECHANISM}; got {name}. The others "
+            "fit models whose tree is small by construction."
+        )
+    from juncture.mechanisms.hdmm import HDMM
+
+    return HDMM(budget, oracle=oracle.value)
 
 
 def note_fallback(requested: str | None, used: str | None) -> None:

@@ -17,6 +17,7 @@ from juncture.cli.options import (
     Marginals,
     MechanismOption,
     NeighboursOption,
+    OracleOption,
     Rho,
     SchemaFile,
     Seed,
@@ -24,6 +25,7 @@ from juncture.cli.options import (
     Triples,
     WorkloadOptions,
     check_mechanism,
+    choose_mechanism,
     list_mechanisms,
     make_budget,
     note_fallback,
@@ -44,6 +46,7 @@ def plan(
     delta: Delta = None,
     rho: Rho = None,
     mechanism: MechanismOption = None,
+    oracle: OracleOption = None,
     marginals: Marginals = None,
     cliques: Cliques = None,
     triples: Triples = None,
@@ -101,7 +104,8 @@ def plan(
     payer = None if ledger is None else open_ledger(ledger)
     asked = parse_neighbours(neighbours)
     relation = resolve_neighbours(ledger, asked) if ledger else asked or Neighbours.ADD_OR_REMOVE
-    run = prepare(name, budget, workload, relation, records)
+    chosen = choose_mechanism(name, oracle, budget)
+    run = prepare(chosen, budget, workload, relation, records)
     note_fallback(name, run.mechanism)
     note_noise(run.cell_stddev, records)
     cost = budget.compose(run.costs)

@@ -20,6 +20,7 @@ from juncture.cli.options import (
     MechanismOption,
     NeighboursOption,
     NoHeader,
+    OracleOption,
     Rho,
     SchemaFile,
     Seed,
@@ -28,6 +29,7 @@ from juncture.cli.options import (
     Triples,
     WorkloadOptions,
     check_mechanism,
+    choose_mechanism,
     find_table,
     list_mechanisms,
     make_budget,
@@ -64,6 +66,7 @@ def release(
     delta: Delta = None,
     rho: Rho = None,
     mechanism: MechanismOption = None,
+    oracle: OracleOption = None,
     marginals: Marginals = None,
     cliques: Cliques = None,
     triples: Triples = None,
@@ -117,7 +120,8 @@ def release(
     wanted = WorkloadOptions(marginals, cliques, triples, seed, target).build(known.domain)
     with show_progress() as watch:
         made = release_table(
-            private, known, budget, ledger=ledger, workload=wanted, mechanism=name,
+            private, known, budget, ledger=ledger, workload=wanted,
+            mechanism=choose_mechanism(name, oracle, budget),
             neighbours=parse_neighbours(neighbours), path=out, resume=resume, watch=watch,
         )  # fmt: skip
     note_fallback(name, made.mechanism)
