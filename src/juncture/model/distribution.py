@@ -12,14 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-
 from juncture.engine.oracle import OracleFactory, build_plan, make_oracle
 from juncture.engine.particles import RecordOracle
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
-from juncture.errors import InvalidInput
 from juncture.model.evidence import apply_evidence
+from juncture.model.query_parts import answer_parts
 from juncture.model.questions import Questions
 from juncture.model.record_distribution import RecordDistribution
 from juncture.model.sampling import Sampler
@@ -27,7 +25,7 @@ from juncture.model.unmeasured import find_unmeasured
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
-from juncture.tables.queries.products import Kron, Query, Scaled, Stack
+from juncture.tables.queries.products import Kron, Query
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,19 +96,12 @@ class Distribution:
 
     def answer(self, query: Query) -> Vector:
         """The answers to a factored query for one record: see `Model.answer`."""
-        match query:
-            case Kron():
-                names = self.domain.project(query.blocks)
-                return self.questions.answer({name: query.blocks[name] for name in names})
-            case Scaled():
-                return query.weight * self.answer(query.query)
-            case Stack():
-                return np.concatenate([self.answer(each).reshape(-1) for each in query.queries])
-            case _:
-                raise InvalidInput(
-                    f"`query` must say which attributes it is about; got {query!r} alone. "
-                    "Wrap it as Kron({'attribute': block})."
-                )
+
+        def ask(part: Kron) -> Vector:
+            names = self.domain.project(part.blocks)
+            return self.questions.answer({name: part.blocks[name] for name in names})
+
+        return answer_parts(query, ask)
 
     def condition(self, codes: Mapping[str, Iterable[int]]) -> Distribution:
         """The distribution given that attributes have one of these codes.

@@ -23,13 +23,14 @@ from juncture.engine.population import Population
 from juncture.engine.tempering import move_to
 from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.model.evidence import apply_evidence
+from juncture.model.query_parts import answer_parts
 from juncture.model.record_sampler import RecordSampler
 from juncture.model.unmeasured import find_unmeasured
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.queries.blocks import Block, Identity
-from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
+from juncture.tables.queries.products import Kron, Query, bind
 from juncture.tables.records import Codes
 
 # Tables of answers may have this many cells.
@@ -138,20 +139,12 @@ class RecordDistribution:
 
     def answer(self, query: Query) -> Vector:
         """The answers to a factored query for one record: see `Model.answer`."""
-        match query:
-            case Kron():
-                return self._answer_blocks(
-                    {name: query.blocks[name] for name in self.domain.project(query.blocks)}
-                )
-            case Scaled():
-                return query.weight * self.answer(query.query)
-            case Stack():
-                return np.concatenate([self.answer(each).reshape(-1) for each in query.queries])
-            case _:
-                raise InvalidInput(
-                    f"`query` must say which attributes it is about; got {query!r} alone. "
-                    "Wrap it as Kron({'attribute': block})."
-                )
+
+        def ask(part: Kron) -> Vector:
+            names = self.domain.project(part.blocks)
+            return self._answer_blocks({name: part.blocks[name] for name in names})
+
+        return answer_parts(query, ask)
 
     def _answer_blocks(self, blocks: Mapping[str, Block]) -> Vector:
         """The answers of blocks: those with one answer weigh the records."""
