@@ -30,7 +30,7 @@ docs: setup  ## The documentation as a site, in site/; needs no network.
 	@$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "Wrote site/. Open site/index.html; to search, serve it: $(PYTHON) -m http.server -d site"
 
-quick: lint  ## Style, types and the fast tests, in under a minute.
+quick: lint  ## Style, types and the fast tests, in about a minute.
 	$(PYTEST) -m "not slow" --hypothesis-profile quick
 
 test: lint  ## Style, types and all tests.

@@ -132,7 +132,7 @@ def tables_with_little_noise(seed: int, loss: str) -> FitProblem:
 
 
 @pytest.mark.parametrize("loss", ["l2", "l1"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_little_noise_is_no_obstacle(seed: int, loss: str) -> None:
     """Where steps along the gradient end at several times the optimum, the default does not."""
     check_default_fit(tables_with_little_noise(seed, loss))

@@ -115,6 +115,7 @@ def test_another_seed_is_another_draw() -> None:
     assert (one != two).any()
 
 
+@pytest.mark.slow
 def test_excluded_cells_have_no_records() -> None:
     """Minus infinity leaves a cell empty, and contradicting exclusions are an error."""
     oracle = make(PAIRS)
@@ -129,6 +130,7 @@ def test_excluded_cells_have_no_records() -> None:
         make(PAIRS).marginals(np.full(oracle.layout.size, -np.inf))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "noise"), [("l2", "gaussian"), ("l1", "laplace")])
 def test_a_fit_is_as_good_as_an_exact_one(loss: str, noise: str) -> None:
     """Its loss is near the least one, and its error on triples within a percent of the exact's."""
@@ -150,6 +152,7 @@ def test_a_fit_is_as_good_as_an_exact_one(loss: str, noise: str) -> None:
         assert np.sqrt(np.mean(off**2)) < fit.summary.oracle_error
 
 
+@pytest.mark.slow
 def test_other_queries_and_functions() -> None:
     """Prefix queries, single sums and a loss that is a function reach the exact fit's loss."""
     right, rng = truth(2), np.random.default_rng(2)
@@ -177,6 +180,7 @@ def test_other_queries_and_functions() -> None:
     assert workload_error(custom.model, right) < 0.05 * TOTAL
 
 
+@pytest.mark.slow
 def test_a_fit_goes_on_from_another_model() -> None:
     """A start near the optimum needs no more steps than independence, and constraints hold."""
     right = truth(3)
@@ -190,6 +194,7 @@ def test_a_fit_goes_on_from_another_model() -> None:
     assert workload_error(fit.model, right) < 0.2 * TOTAL
 
 
+@pytest.mark.slow
 def test_stopping_at_the_noise_pays() -> None:
     """With much noise on many pairs, the fit that stops is nearer to the truth than another."""
     right = truth(4, spread=0.3)
@@ -204,6 +209,7 @@ def test_stopping_at_the_noise_pays() -> None:
     assert not fits[0].misfits
 
 
+@pytest.mark.slow
 def test_names_of_oracles() -> None:
     """`auto` is exact where a tree fits, and records where none does; other names are refused."""
     small = estimate(DOMAIN, measure(truth(5), 30.0, 5), oracle="auto")
@@ -290,6 +296,7 @@ def test_a_long_chain_is_followed() -> None:
         assert np.abs(model.project(pair).values - exact.project(pair).values).max() < 0.015
 
 
+@pytest.mark.slow
 def test_hdmm_measures_what_no_tree_holds(tmp_path: Path) -> None:
     """With records, all pairs of eight wide attributes are released; exactly, they are refused."""
     domain = Domain({f"x{i}": 16 for i in range(8)})

@@ -114,7 +114,10 @@ DATE_QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("period", list(Period))
+@pytest.mark.parametrize(
+    "period",
+    [p if p == "month" else pytest.param(p, marks=pytest.mark.slow) for p in Period],
+)
 @pytest.mark.parametrize("question", DATE_QUESTIONS)
 def test_periods_are_intervals_of_days(question: str, period: str) -> None:
     """Every question about dates is answered as on records spread evenly over each period."""

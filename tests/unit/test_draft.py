@@ -42,6 +42,7 @@ def write(path: Path, columns: dict[str, list[Any]]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_wide_files(tmp_path: Path) -> None:
     """Many columns are asked about some at a time, and all are described."""
     rng = np.random.default_rng(0)

@@ -328,6 +328,7 @@ def test_every_release_states_its_misfit() -> None:
     assert "how far the model is from what it was fitted to" in words
 
 
+@pytest.mark.slow
 def test_the_tree_is_drawn_whole() -> None:
     """Every clique of a tree of any size has its line, and every name is on the page."""
     made = wide(500, lambda place: place - 1)
