@@ -49,7 +49,8 @@ _OFFERS = {
         _import("hdmm", "HDMM"), "measures everything asked for; errors are known beforehand"
     ),
     "mwem": Offer(
-        _import("mwem", "MWEM"), "measures, round by round, what the model gets most wrong"
+        _import("mwem", "MWEM"),
+        "measures each column, then, round by round, what the model gets most wrong",
     ),
     "privbayes": Offer(
         _import("privbayes", "PrivBayes"),
