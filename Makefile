@@ -58,6 +58,8 @@ $(BENCH_VENV)/ready: bench/constraints.txt
 bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peers, in one run.
 	@$(BIN)/python bench/compare.py --peer-python $(BENCH_VENV)/bin/python
 	@$(BIN)/python bench/networks.py --peer-python $(BENCH_VENV)/bin/python
+	@$(BIN)/python bench/questions.py
+	@$(BIN)/python bench/wide_tables.py
 
 # The folder of the paper's data sets that do not ship with the package: make reproduce DATA=FOLDER.
 DATA ?= $(JUNCTURE_DATA)

@@ -18,6 +18,7 @@ import json
 import time
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from harness import peak_bytes
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from juncture import Domain, Measurement, Model, estimate
 from juncture.engine import Particles
+from juncture.fit.estimation import Estimate
 from juncture.fit.solvers import EarlyStopping
 
 RHO = 0.0244
@@ -83,6 +85,21 @@ def find_error(model: Model, table: Table) -> float:
     return float(np.mean(distances))
 
 
+class Timed(NamedTuple):
+    """A fit with records, and the seconds that it took: by the clock, and of processors."""
+
+    fit: Estimate
+    wall: float
+    busy: float
+
+
+def time_fit(domain: Domain, measurements: list[Measurement], oracle: Particles) -> Timed:
+    """Fit, stopping at the noise."""
+    start, busy = time.perf_counter(), time.process_time()
+    fit = estimate(domain, measurements, oracle=oracle, solver=EarlyStopping())
+    return Timed(fit, time.perf_counter() - start, time.process_time() - busy)
+
+
 def print_scaling() -> None:
     """Fit random pairs of random tables, and print what it took."""
     for n_attributes, n_pairs, n_records in SHAPES:
@@ -94,10 +111,7 @@ def print_scaling() -> None:
             for name in domain
         }
         measurements = measure_pairs(domain, table, 0, n_pairs)
-        start, busy = time.perf_counter(), time.process_time()
-        oracle = Particles(n_records=n_records)
-        fit = estimate(domain, measurements, oracle=oracle, solver=EarlyStopping())
-        wall, busy = time.perf_counter() - start, time.process_time() - busy
+        fit, wall, busy = time_fit(domain, measurements, Particles(n_records=n_records))
         print(
             f"{n_attributes} attributes, {n_pairs} pairs, {n_records:,} records: {wall:.1f} s "
             f"({busy:.1f} s of processors), {fit.summary.oracle_calls} passes, "
@@ -123,9 +137,7 @@ def main() -> None:
         for seed in range(options.seeds):
             measurements = measure_pairs(domain, table, 100 + seed)
             particles = Particles(n_records=options.records, seed=seed)
-            start, busy = time.perf_counter(), time.process_time()
-            fit = estimate(domain, measurements, oracle=particles, solver=EarlyStopping())
-            wall, busy = time.perf_counter() - start, time.process_time() - busy
+            fit, wall, busy = time_fit(domain, measurements, particles)
             print(
                 f"{name} seed {seed}: {len(measurements)} pairs, "
                 f"triples {find_error(fit.model, table):.4f}, "
