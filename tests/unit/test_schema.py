@@ -319,3 +319,24 @@ def test_a_value_for_outside_must_fit(column: Callable[[], Column], words: str) 
     """What no record could hold, or no code stands for, is refused."""
     with pytest.raises(InvalidInput, match=words):
         column()
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ("edges = [3, 2]", "`edges` must be at least two whole numbers, each larger"),
+        ("edges = [0, 1, 1]", "`edges` must be at least two whole numbers, each larger"),
+        ('edges = "no"', "`edges` must be at least two whole numbers"),
+        ("edges = [0, 1.5]", "`edges` must be at least two whole numbers"),
+        ("edges = [0, 10]\nspecial = 3", "`special` must be a list of whole numbers; got 3"),
+        ("low = 0\nhigh = 5\nspecial = [2.5]", "`special` must be a list of whole numbers"),
+        ("edges = [0, 1, 9]\nspecial = [0]", "must not have a number that is a bin of its own"),
+        ("edges = [0, 5, 9]\nmeans = [1]", "one number for each of the 2 bins; got 1"),
+        ("edges = [0, 5, 9]\nmeans = [1, 3]", "`means` must lie in their intervals"),
+    ],
+)
+def test_slips_in_bins_of_whole_numbers_are_named(entries: str, words: str) -> None:
+    """The error is about the entry that a person wrote."""
+    text = f'format = "juncture schema"\nversion = 2\n[columns.x]\nkind = "integer"\n{entries}'
+    with pytest.raises(InvalidInput, match=words):
+        parse_schema(tomllib.loads(text))

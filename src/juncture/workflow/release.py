@@ -108,7 +108,7 @@ def release(
 def _open_unfinished(kept: Path | None) -> Journal:
     if kept is None or not kept.exists():
         raise InvalidInput(
-            f"`resume` must find an unfinished release beside `path`; got "
+            f"`resume` must find an unfinished release beside its output; got "
             f"{'no path' if kept is None else f'no file {kept}'}. Give the path of the release "
             "that was interrupted, or leave `resume` out."
         )

@@ -66,8 +66,12 @@ class Integer(Binned):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "starts", tuple(self.starts))
-        numbers = (self.low, self.high, self.width, *self.starts, *self.special)
-        whole = all(type(n) is int and abs(n) <= 2**53 for n in numbers)
+        if not _are_whole(self.special):
+            raise InvalidInput(
+                f"`special` must be a list of whole numbers; got {self.special!r}. For others, use "
+                'the kind "number".'
+            )
+        whole = _are_whole((self.low, self.high, self.width))
         if not whole or self.low > self.high or self.width < 1:
             raise InvalidInput(
                 f"`low`, `high` and `width` must be whole numbers that make a range; got "
@@ -96,8 +100,11 @@ class Integer(Binned):
         means: tuple[float, ...] = (), missing: bool = False, outside: Outside = Outside.ERROR,
     ) -> Self:  # fmt: skip
         """Bins by the first number of each and, at the end, the largest number."""
-        if len(edges) < 2:
-            raise InvalidInput(f"`edges` must be at least two whole numbers; got {edges!r}.")
+        if not _are_whole(edges) or len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+            raise InvalidInput(
+                f"`edges` must be at least two whole numbers, each larger than the one before; got "
+                f"{edges!r}."
+            )
         common: dict[str, Any] = {"special": special, "means": means}
         starts = tuple(edges[:-1])
         return cls(
@@ -206,3 +213,10 @@ class Integer(Binned):
         if self.starts:
             return search_bin(self._bounds, value)
         return f"CAST(floor(({value} - {number_literal(self.low)}) / {self.width}) AS INTEGER)"
+
+
+def _are_whole(numbers: object) -> bool:
+    """Whether these are a list of whole numbers that doubles hold exactly."""
+    if not isinstance(numbers, Sequence) or isinstance(numbers, str):
+        return False
+    return all(type(n) is int and abs(n) <= 2**53 for n in numbers)
