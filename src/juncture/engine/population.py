@@ -52,6 +52,8 @@ class Population:
     def __init__(self, layout: Layout, codes: Codes, potentials: Vector, key: int) -> None:
         self.layout, self.potentials = layout, potentials.copy()
         self.codes, self.weights = codes, np.ones(codes.shape[1])
+        self.drawn_at = self.potentials.copy()
+        """The potentials at which the records were last drawn."""
         self.sweeper = Sweeper(layout)
         self.effective_share = 1.0
         self.n_renewals = 0
@@ -117,6 +119,7 @@ class Population:
         self.codes = self.resample(self.n_records if n is None else n, self.next_key())
         self.weights = np.ones(self.n_records)
         self.sweeper.sweep(self.codes, self.potentials, self.next_key(), n_sweeps)
+        self.drawn_at = self.potentials.copy()
         self.effective_share = 1.0
         self.n_renewals += 1
         self._drop_excluded()

@@ -119,9 +119,10 @@ class RecordDistribution:
 
     def make_sampler(self, given: Iterable[str]) -> RecordSampler:
         """What draws records of which some columns are given."""
-        return RecordSampler(self._make_population(), tuple(given))
+        return RecordSampler(self.make_population(), tuple(given))
 
-    def _make_population(self) -> Population:
+    def make_population(self) -> Population:
+        """The records as a population of their own, at the potentials."""
         population = Population(self.layout, self.codes, self.potentials, self.seed)
         population.weights = self.weights * len(self.weights)
         population.effective_share = self.effective_number / len(self.weights)
@@ -234,7 +235,7 @@ class RecordDistribution:
     def _lead(self, plan: Plan, potentials: Vector) -> RecordDistribution:
         """The distribution given evidence that no record agrees with."""
         start = np.concatenate([self.potentials, np.zeros(len(potentials) - len(self.potentials))])
-        codes = self._make_population().resample(min(_REFILLED, len(self.weights)), self.seed)
+        codes = self.make_population().resample(min(_REFILLED, len(self.weights)), self.seed)
         population = Population(Layout(self.domain, plan.cliques), codes, start, self.seed)
         if self.pairs:
             population.sweeper = population.sweeper.with_pairs(self.pairs)
@@ -247,7 +248,7 @@ class RecordDistribution:
         """The most probable record that climbing from many finds; nothing proves that it is."""
         engine = make_oracle(self.oracle, self.plan)
         if hasattr(engine, "adopt"):
-            engine.adopt(self._make_population())
+            engine.adopt(self.make_population())
         return engine.maximum(self.potentials).record
 
 

@@ -11,10 +11,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture.engine.gibbs import EXCLUDED
+from juncture.engine.gibbs import EXCLUDED, MAX_PAIR_CELLS
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.particles import Particles
-from juncture.engine.population import Population
+from juncture.engine.stationarity import belong_to_potentials
 from juncture.errors import ImpossibleModel
 from juncture.model.record_distribution import RecordDistribution
 from juncture.publish.archive import Document
@@ -50,7 +50,7 @@ def read_distribution(
     if not (np.isfinite(weights).all() and weights.min() >= 0.0):
         raise ValueError("weights")
     pairs = tuple((int(one), int(two)) for one, two in entry["pairs"])
-    if not all(0 <= one < two < len(domain) for one, two in pairs):
+    if not all(_is_pair(domain, *pair) for pair in pairs):
         raise ValueError(pairs)
     codes = unpack_codes(domain, arrays[entry["codes"]], n)
     plan = factory.build_plan(domain, layout.cliques)
@@ -58,15 +58,26 @@ def read_distribution(
 
 
 def check_records(distribution: RecordDistribution, probabilities: Vector) -> None:
-    """Refuse records that are not those of the stored marginals, or that potentials exclude."""
+    """Refuse records that are not those of the stored marginals or of the potentials."""
     off = np.abs(distribution.probabilities - probabilities).max(initial=0.0)
     whole = abs(float(distribution.weights.sum()) - 1.0)
-    if not max(off, whole) <= _TOLERANCE or np.isnan(distribution.potentials).any():
+    if not max(off, whole) <= _TOLERANCE or not (distribution.potentials < np.inf).all():
         raise ImpossibleModel("`marginals` must be those of the records; got others.")
-    population = Population(distribution.layout, distribution.codes, distribution.potentials, 0)
+    population = distribution.make_population()
     excluded = population.score(distribution.potentials) < 0.5 * EXCLUDED
     if (distribution.weights[excluded] > 0.0).any():
         raise ImpossibleModel("`records` must be possible; got some that the potentials exclude.")
+    if not belong_to_potentials(population):
+        raise ImpossibleModel(
+            "`records` must be those of the potentials; got others: drawn anew at the potentials, "
+            "they have other marginals."
+        )
+
+
+def _is_pair(domain: Domain, one: int, two: int) -> bool:
+    """Whether two attributes may be drawn together: their table takes memory."""
+    inside = 0 <= one < two < len(domain)
+    return inside and domain.shape[one] * domain.shape[two] <= MAX_PAIR_CELLS
 
 
 def pack_codes(domain: Domain, codes: Codes) -> Vector:

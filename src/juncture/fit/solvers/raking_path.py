@@ -34,6 +34,9 @@ _NOISE_SHARE = 0.09
 _NEAR, _EXPLAINED = 2.0, 0.92
 # A clique whose loss is so many deviations above what noise makes has a clock that runs faster.
 _FLAG, _BOOST = 3.0, 4.0
+# A cell that no record has may rise by so many nats until records are drawn anew: its count stays
+# zero however high it is, so nothing else would hold it back.
+_MAX_UNSEEN_RISE = 1.0
 # The effective share below which all records together are renewed.
 _MIN_FULL = 0.7
 # So many fresh records show how far the weighted ones are off.
@@ -133,8 +136,11 @@ class Path:
             base /= base.sum()
             pressed = tau / (_BOOST if self._is_misfit(own, part.expected) else 1.0)
             goal = part.balance(base, change, pressed, self.total)
-            step = np.where(open_cells, goal - change, 0.0)
-            population.move(index, _limit(shares, step), shares)
+            step = _limit(shares, np.where(open_cells, goal - change, 0.0))
+            unseen = open_cells & (shares == 0.0)
+            risen = now[unseen] - population.drawn_at[offsets[index] : offsets[index + 1]][unseen]
+            step[unseen] = np.minimum(step[unseen], np.maximum(_MAX_UNSEEN_RISE - risen, 0.0))
+            population.move(index, step, shares)
         self.problem.count_call()
 
     def _is_misfit(self, own: float, expected: float) -> bool:
