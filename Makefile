@@ -60,6 +60,7 @@ bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peers, in one r
 	@$(BIN)/python bench/networks.py --peer-python $(BENCH_VENV)/bin/python
 	@$(BIN)/python bench/questions.py
 	@$(BIN)/python bench/wide_tables.py
+	@$(BIN)/python bench/predicted_times.py
 
 # The folder of the paper's data sets that do not ship with the package: make reproduce DATA=FOLDER.
 DATA ?= $(JUNCTURE_DATA)

@@ -157,16 +157,30 @@ def test_records_serve_what_no_tree_can(
     assert run(["report", str(tmp_path / "x.jct"), "--out", str(tmp_path / "x.html")]) == 0
 
 
-def test_auto_takes_records_only_where_no_tree_fits() -> None:
-    """The exact model stays the choice where it fits."""
+def test_auto_takes_records_where_no_tree_fits_or_an_exact_fit_is_slow() -> None:
+    """The exact model stays the choice where it fits and is not far slower; choices say why."""
     from itertools import combinations  # noqa: PLC0415
 
-    from juncture.engine.oracle_choice import choose_oracle  # noqa: PLC0415
+    from juncture.engine.oracle_choice import Reason, choose_oracle  # noqa: PLC0415
     from juncture.engine.particles import Particles  # noqa: PLC0415
     from juncture.engine.propagation import Propagation  # noqa: PLC0415
 
     small, wide = Domain({"a": 3, "b": 2}), Domain({f"c{n}": 10 for n in range(30)})
-    assert choose_oracle("auto", small, [("a", "b")])[0] is Propagation
-    factory, made = choose_oracle("auto", wide, combinations(wide, 2))
-    assert isinstance(factory, Particles)
-    assert not made.has_tree
+    choice = choose_oracle("auto", small, [("a", "b")])
+    assert choice.factory is Propagation
+    assert choice.reason is Reason.FITS
+    assert "exact, because the junction tree fits" in str(choice)
+    choice = choose_oracle("auto", wide, combinations(wide, 2))
+    assert isinstance(choice.factory, Particles)
+    assert not choice.plan.has_tree
+    assert choice.reason is Reason.TOO_LARGE
+    assert "would need" in str(choice)
+    # 10**9 operations take a minute, and three cliques with records a second.
+    slow = Domain({"a": 1_000, "b": 1_000, "c": 400})
+    choice = choose_oracle("auto", slow, combinations(slow, 2))
+    assert isinstance(choice.factory, Particles)
+    assert choice.reason is Reason.TOO_SLOW
+    assert choice.time.exact is not None
+    assert choice.time.exact > 4.0 * choice.time.records
+    assert "because an exact fit would take" in str(choice)
+    assert choose_oracle("exact", slow, combinations(slow, 2)).factory is Propagation

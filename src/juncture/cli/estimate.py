@@ -80,7 +80,7 @@ def estimate(
             "--oracle",
             help="How marginals are computed: exact needs a junction tree that fits into memory; "
             "records estimates them from weighted records, whatever the marginals; auto is exact "
-            "where the tree fits.",
+            "where the tree fits and is not far slower.",
         ),
     ] = OracleName.EXACT,
     force: Force = False,

@@ -35,6 +35,7 @@ from juncture.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from juncture.engine.oracle_choice import OracleChoice
     from juncture.mechanisms.mechanism import MarginalForecast, Run
     from juncture.privacy.ledger import Ledger
 
@@ -114,6 +115,8 @@ def plan(
         say_json({**_to_json(run, cost), "affordable": can_pay})
         return
     say(str(run.plan or "The structure of the model will be chosen after seeing the data."))
+    if run.oracle is not None:
+        say(str(run.oracle))
     say()
     say(f"Budget: {budget}. Protected: {relation}. Mechanism: {run.mechanism}.")
     bound = "" if run.costs_are_exact else "at most "
@@ -160,8 +163,19 @@ def _to_json(run: Run, cost: float) -> dict[str, object]:
         "cliques": [list(clique) for clique in run.workload.cliques],
         "cells": None if run.plan is None else run.plan.cells,
         "memory_bytes": None if run.plan is None else run.plan.size_bytes,
+        "oracle": None if run.oracle is None else _oracle_to_json(run.oracle),
         "events": len(run.costs),
         "cost": cost,
         "marginals": [asdict(m) for m in run.marginals],
         "facts": dict(run.facts),
+    }
+
+
+def _oracle_to_json(choice: OracleChoice) -> dict[str, object]:
+    return {
+        "name": choice.name,
+        "reason": choice.reason.value,
+        "seconds": choice.seconds,
+        "seconds_exact": choice.time.exact,
+        "seconds_records": choice.time.records,
     }

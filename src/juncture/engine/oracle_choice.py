@@ -1,24 +1,85 @@
-"""Which oracle a fit takes: exact message passing where the tree fits, records elsewhere."""
+"""Which oracle a fit takes: exact message passing where the tree fits and is fast, or records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
 
 from juncture.engine.oracle import OracleFactory, build_plan
 from juncture.engine.oracle_names import OracleName
 from juncture.engine.particles import Particles
 from juncture.engine.plan import Plan
+from juncture.engine.predicted_time import PredictedTime, format_seconds, predict_time
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.tables.domain import Clique, Domain
 
 
+class Reason(StrEnum):
+    """Why an oracle was chosen."""
+
+    ASKED = "asked for"
+    FITS = "the tree fits into memory"
+    TOO_LARGE = "the tree is too large for memory"
+    TOO_SLOW = "exact fits would be slow"
+
+
+@dataclass(frozen=True)
+class OracleChoice:
+    """The oracle of a fit, why it is the one, and how long a fit will take."""
+
+    factory: OracleFactory
+    plan: Plan
+    reason: Reason
+    time: PredictedTime
+    needed: str = ""
+    """The memory that the tree would need beside what there is, where it is too large."""
+
+    @property
+    def name(self) -> str:
+        """The oracle's name: "exact" or "records", or that of its class or function."""
+        if self.factory is Propagation:
+            return OracleName.EXACT.value
+        if isinstance(self.factory, Particles):
+            return OracleName.RECORDS.value
+        return str(getattr(self.factory, "__name__", type(self.factory).__name__))
+
+    @property
+    def seconds(self) -> float | None:
+        """How long a fit will take on one processor, where it is known."""
+        if self.name == OracleName.RECORDS:
+            return self.time.records
+        return self.time.exact if self.name == OracleName.EXACT else None
+
+    def __str__(self) -> str:
+        """Which oracle, why, and what a fit costs, in a sentence or two."""
+        by_records = format_seconds(self.time.records)
+        exact = "" if self.time.exact is None else format_seconds(self.time.exact)
+        match self.reason, self.seconds:
+            case _, None:
+                return f"Oracle: {self.name}, as asked for."
+            case Reason.TOO_LARGE, _:
+                why = f"Oracle: records, because a junction tree would need {self.needed}."
+            case Reason.TOO_SLOW, _:
+                return (
+                    "Oracle: records, because an exact fit would take about "
+                    f"{exact} of one processor, and one with records about {by_records}."
+                )
+            case Reason.FITS, _:
+                why = "Oracle: exact, because the junction tree fits into memory."
+            case _:
+                why = f"Oracle: {self.name}."
+        seconds = by_records if self.name == OracleName.RECORDS else exact
+        return f"{why} A fit takes about {seconds} of one processor."
+
+
 def choose_oracle(
     oracle: OracleFactory | str, domain: Domain, cliques: Iterable[Clique], plan: Plan | None = None
-) -> tuple[OracleFactory, Plan]:
-    """The factory that is meant, and the plan for its oracle; a plan given decides for itself."""
+) -> OracleChoice:
+    """The oracle that is meant, with the plan for it; a plan given decides for itself."""
     if not isinstance(oracle, str):
-        return oracle, plan or build_plan(oracle, domain, cliques)
+        return _choose(oracle, plan or build_plan(oracle, domain, cliques))
     try:
         name = OracleName(oracle)
     except ValueError:
@@ -27,13 +88,35 @@ def choose_oracle(
         ) from None
     if plan is not None:
         exact = plan.has_tree and name is not OracleName.RECORDS
-        return (Propagation if exact else Particles()), plan
+        return _choose(Propagation if exact else Particles(), plan)
+    if name is OracleName.EXACT:
+        return _choose(Propagation, Plan.build(domain, cliques))
     if name is OracleName.RECORDS:
-        return Particles(), Particles().build_plan(domain, cliques)
-    asked = list(cliques)
+        return _choose_records(domain, list(cliques))
+    return _choose_by_cost(domain, list(cliques))
+
+
+def _choose_by_cost(domain: Domain, cliques: list[Clique]) -> OracleChoice:
+    """Exact where the tree fits and is not far slower than records."""
     try:
-        return Propagation, Plan.build(domain, asked)
-    except ModelTooLarge:
-        if name is OracleName.EXACT:
-            raise
-        return Particles(), Particles().build_plan(domain, asked)
+        plan = Plan.build(domain, cliques)
+    except ModelTooLarge as error:
+        needed = f"{error.needed}, beside {error.limit} of memory" if error.needed else "too much"
+        return _choose_records(domain, cliques, Reason.TOO_LARGE, needed=needed)
+    time = predict_time(plan)
+    if time.is_exact_slow:
+        return _choose_records(domain, cliques, Reason.TOO_SLOW, time)
+    return _choose(Propagation, plan, Reason.FITS)
+
+
+def _choose(factory: OracleFactory, plan: Plan, reason: Reason = Reason.ASKED) -> OracleChoice:
+    n_records = factory.n_records if isinstance(factory, Particles) else None
+    return OracleChoice(factory, plan, reason, predict_time(plan, n_records))
+
+
+def _choose_records(
+    domain: Domain, cliques: list[Clique], reason: Reason = Reason.ASKED,
+    time: PredictedTime | None = None, needed: str = "",
+) -> OracleChoice:  # fmt: skip
+    plan = Particles().build_plan(domain, cliques)
+    return OracleChoice(Particles(), plan, reason, time or predict_time(plan), needed)

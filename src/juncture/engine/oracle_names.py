@@ -13,4 +13,4 @@ class OracleName(StrEnum):
     RECORDS = "records"
     """Weighted records: see `Particles`."""
     AUTO = "auto"
-    """Exact where the tree fits into memory, records elsewhere."""
+    """Exact where the tree fits into memory and is not far slower, records elsewhere."""

@@ -127,8 +127,9 @@ def estimate(  # noqa: PLR0913
     - `plan`: a plan made before, for all of these cliques or more; by default, one is made here.
     - `oracle`: what computes marginals; the model keeps it. "exact", the default, needs a junction
       tree that fits into memory. "records" estimates marginals from weighted records, whatever the
-      cliques; `Particles(...)` is the same with options. "auto" is exact where the tree fits, and
-      records elsewhere. A function of a plan makes an oracle of your own.
+      cliques; `Particles(...)` is the same with options. "auto" is exact where the tree fits and
+      is not predicted to be far slower, and records elsewhere. A function of a plan makes an oracle
+      of your own.
     - `max_steps`: the oracle calls that are allowed. The fit ends earlier when the certified gap,
       or the solver's latest progress, is below `tolerance` times the loss (or times a hundredth of
       the loss that noise alone would make, where that is more).
@@ -153,8 +154,9 @@ def estimate(  # noqa: PLR0913
     all_cliques = [*measured_cliques, *constraints, *(start.cliques if start else ())]
     if plan is not None:
         _check_plan(plan, domain, all_cliques)
-    factory, plan = choose_oracle(oracle, domain, all_cliques, plan)
-    engine = make_oracle(factory, plan)
+    choice = choose_oracle(oracle, domain, all_cliques, plan)
+    factory = choice.factory
+    engine = make_oracle(factory, choice.plan)
     fit = (
         CustomLoss(engine.layout, measured_cliques, loss)
         if callable(loss)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
-from juncture.engine.oracle_choice import choose_oracle
-from juncture.engine.plan import Plan
+from juncture.engine.oracle_choice import OracleChoice, choose_oracle
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.early_stopping import EarlyStopping
@@ -107,10 +106,11 @@ class HDMM(Mechanism):
         if self.estimation is Estimation.FULL:
             refuse_large(workload.domain, tuple(workload.domain))
         # A union measures the workload's own cliques: refuse a large model before optimising.
-        plan = self._plan(workload.domain, workload.cliques, Template.UNION)
+        choice = self._choose(workload.domain, workload.cliques, Template.UNION)
         strategy = self.build_strategy(workload, neighbours)
         requests = self.make_requests(strategy)
-        plan = plan or self._plan(workload.domain, [r.clique for r in requests], self.template)
+        cliques = [request.clique for request in requests]
+        choice = choice or self._choose(workload.domain, cliques, self.template)
         stddevs = [
             refuse_useless(_noise_stddev(workload, request, neighbours)) for request in requests
         ]
@@ -120,16 +120,19 @@ class HDMM(Mechanism):
             budget=self.budget,
             neighbours=neighbours,
             costs=tuple(request.price.cost for request in requests),
-            execute=_Execution(self, workload, requests, plan),
-            plan=plan,
+            execute=_Execution(self, workload, requests, choice),
+            plan=None if choice is None else choice.plan,
+            oracle=choice,
             marginals=_forecast(workload, strategy, requests, stddevs),
             cell_stddev=statistics.median(stddevs),
         )
 
-    def _plan(self, domain: Domain, cliques: Sequence[Clique], when: Template) -> Plan | None:
-        """The plan of the model, if one is fitted and the template is `when`."""
+    def _choose(
+        self, domain: Domain, cliques: Sequence[Clique], when: Template
+    ) -> OracleChoice | None:
+        """The oracle and the plan of the model, if one is fitted and the template is `when`."""
         modelled = self.estimation is Estimation.MODEL and self.template is when
-        return choose_oracle(self.oracle, domain, cliques)[1] if modelled else None
+        return choose_oracle(self.oracle, domain, cliques) if modelled else None
 
     def build_strategy(self, workload: Workload, neighbours: Neighbours) -> Strategy:
         """What would be measured; looks at no data."""
@@ -174,7 +177,7 @@ class _Execution:
     options: HDMM
     workload: Workload
     requests: Sequence[Request]
-    plan: Plan | None
+    choice: OracleChoice | None
 
     def __call__(self, curator: Curator, watch: Watch) -> Findings:
         watch("measuring", 0, len(self.requests))
@@ -186,9 +189,11 @@ class _Execution:
             return Findings(table.project, measurements=measurements)
         if options.estimation is Estimation.LOCAL:
             return Findings(self._local_tables(measurements).project, measurements=measurements)
+        assert self.choice is not None
         fit = estimate(
             domain, measurements, total=curator.public_n_records, solver=options.solver,
-            max_steps=options.max_steps, plan=self.plan, oracle=options.oracle, watch=watch,
+            max_steps=options.max_steps, plan=self.choice.plan, oracle=self.choice.factory,
+            watch=watch,
         )  # fmt: skip
         return Findings(fit.model.project, fit.model, measurements, fit.summary)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from juncture._util.watch import Watch, ignore_progress
+from juncture.engine.oracle_choice import OracleChoice
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.summary import FitSummary
@@ -104,6 +105,8 @@ class Run:
     """The work itself; call the run instead."""
     plan: Plan | None = None
     """The structure of the model, if it is known beforehand."""
+    oracle: OracleChoice | None = None
+    """What computes the model's marginals, why, and how long its fit takes, if it is known."""
     marginals: tuple[MarginalForecast, ...] = ()
     """What to expect of each marginal, if the whole workload is measured."""
     facts: tuple[tuple[str, str], ...] = ()
