@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from juncture.engine.particles import Particles
+from juncture.engine.plan import Plan
 from juncture.errors import BudgetExceeded, InvalidInput, ModelTooLarge
 from juncture.mechanisms.hdmm import HDMM, Estimation, Template
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
@@ -47,6 +49,7 @@ class Form:
 REPLACE = (Neighbours.REPLACE,)
 LOCAL = Estimation.LOCAL
 ONE = Budget(epsilon=1.0)
+FEW = Particles(n_records=20_000)
 FORMS = [
     Form("hdmm, model", HDMM(ONE), 0.01),
     Form("hdmm, local", HDMM(ONE, estimation=LOCAL), 1e-6),
@@ -69,6 +72,9 @@ FORMS = [
         0.05,
         REPLACE,
     ),
+    Form("hdmm, records", HDMM(ONE, oracle=FEW), 0.02),
+    Form("mwem, records", MWEM(ONE, rounds=8, oracle=FEW), 0.03),
+    Form("privbayes, records", PrivBayes(ONE, oracle=FEW), 0.05, REPLACE),
     Form("privbayes, local", PrivBayes(ONE, estimation=LOCAL, rng=0), 0.05, REPLACE),
 ]
 FORM = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
@@ -372,3 +378,34 @@ def test_nothing_is_read_before_it_is_paid_for(tmp_path: Path) -> None:
         with pytest.raises(BudgetExceeded):
             replace(form.mechanism, budget=ONE).run(curator, WORKLOAD)
         assert not hasattr(spy, "asked")
+
+
+@pytest.mark.parametrize("oracle", ["auto", FEW])
+def test_records_lift_the_limit_on_the_tree(oracle: Any, tmp_path: Path) -> None:
+    """What the exact model must leave out for its size is chosen with the other oracles."""
+    chosen = {}
+    for name, each in {"exact": "exact", "other": oracle}.items():
+        mechanism = MWEM(ONE, rounds=8, max_model_cells=45, oracle=each)
+        outcome, _ = ran(Form("", mechanism, 0.0), tmp_path / name, {"epsilon": 1e4}, REPLACE[0])
+        cliques = {measurement.clique for measurement in outcome.measurements}
+        chosen[name] = Plan.build(DOMAIN, cliques).cells
+        assert outcome.model.plan.has_tree is (each is not FEW)
+    assert chosen["exact"] <= 45 < chosen["other"]
+
+
+@pytest.mark.parametrize("oracle", ["auto", FEW])
+def test_parents_are_kept_without_a_limit_on_the_tree(oracle: Any, tmp_path: Path) -> None:
+    """PrivBayes drops parents of a large tree only with the exact oracle."""
+    chosen = {}
+    for name, each in {"exact": "exact", "other": oracle}.items():
+        form = Form("", PrivBayes(ONE, max_model_cells=15, oracle=each), 0.0)
+        outcome, _ = ran(form, tmp_path / name, {"epsilon": 1e4}, REPLACE[0])
+        chosen[name] = max(len(measurement.clique) for measurement in outcome.measurements)
+    assert chosen["exact"] < chosen["other"]
+
+
+@pytest.mark.parametrize("make", [HDMM, MWEM, PrivBayes])
+def test_an_unknown_oracle_is_refused_before_anything_is_spent(make: Any) -> None:
+    """The name is checked when the run is prepared."""
+    with pytest.raises(InvalidInput, match="`oracle` must be exact, records, auto"):
+        make(ONE, oracle="recods").prepare(WORKLOAD, Neighbours.REPLACE, 3000)

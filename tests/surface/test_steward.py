@@ -139,7 +139,7 @@ def test_a_release_of_singles_leaves_nothing_unmeasured(tmp_path: Path) -> None:
 def test_records_serve_what_no_tree_can(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With records for an oracle, hdmm plans and releases workloads of any tree-width."""
+    """With records for an oracle, mechanisms plan and release workloads of any tree-width."""
     columns = {f"c{n}": Integer(low=0, high=9) for n in range(30)}
     (tmp_path / "wide.toml").write_text(schema_toml(Schema(columns)))
     plan = ["plan", "--schema", str(tmp_path / "wide.toml"), "--epsilon", "1"]
@@ -147,7 +147,14 @@ def test_records_serve_what_no_tree_can(
     out = capsys.readouterr().out
     assert "Mechanism: hdmm" in out
     assert "records" in out.split("Budget")[0]
-    assert run([*plan, "--oracle", "records", "--mechanism", "mwem"]) == 2
+    assert "Oracle: records, because a junction tree would need" in out
+    assert run([*plan, "--oracle", "records", "--mechanism", "mwem"]) == 0
+    replaced = ["--neighbours", "replace", "--records", "5000"]
+    assert run([*plan, "--oracle", "auto", "--mechanism", "privbayes", *replaced]) == 0
+    assert run([*plan, "--oracle", "records", "--mechanism", "dualquery", *replaced]) == 2
+    assert "hdmm, mwem or privbayes" in capsys.readouterr().err
+    assert run([*plan, "--json", "--oracle", "auto"]) == 0
+    assert json.loads(capsys.readouterr().out)["oracle"]["name"] == "records"
     assert run([*words, "--epsilon", "5", "--oracle", "records"]) == 0
     made = load(tmp_path / "x.jct")
     assert not made.model.plan.has_tree

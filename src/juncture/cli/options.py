@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -137,9 +137,9 @@ OracleOption = Annotated[
     typer.Option(
         "--oracle",
         metavar="NAME",
-        help="For hdmm, how the model is computed: exact needs a junction tree that fits into "
-        "memory (the default); records needs none, and estimates marginals from weighted records; "
-        "auto is exact where the tree fits and is not far slower.",
+        help="For hdmm, mwem and privbayes, how the model is computed: exact needs a junction tree "
+        "that fits into memory (the default); records needs none, and estimates marginals from "
+        "weighted records; auto is exact where the tree fits and is not far slower.",
     ),
 ]
 Marginals = Annotated[
@@ -254,14 +254,15 @@ def choose_mechanism(
     """The mechanism that the options name, with its oracle if one is given."""
     if oracle is None:
         return name
-    if name not in (None, DEFAULT_MECHANISM):
-        raise UsageError(
-            f"`--oracle` must come with --mechanism {DEFAULT_MECHANISM}; got {name}. The others "
-            "fit models whose tree is small by construction."
-        )
-    from juncture.mechanisms.hdmm import HDMM
+    from juncture.mechanisms.registry import make_mechanism
 
-    return HDMM(budget, oracle=oracle.value)
+    mechanism = make_mechanism(name or DEFAULT_MECHANISM, budget)
+    if not (is_dataclass(mechanism) and "oracle" in {each.name for each in fields(mechanism)}):
+        raise UsageError(
+            "`--oracle` must come with a mechanism that has the option: hdmm, mwem or privbayes; "
+            f"got {name}."
+        )
+    return replace(mechanism, oracle=oracle.value)
 
 
 def note_fallback(requested: str | None, used: str | None) -> None:

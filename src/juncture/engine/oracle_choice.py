@@ -80,12 +80,7 @@ def choose_oracle(
     """The oracle that is meant, with the plan for it; a plan given decides for itself."""
     if not isinstance(oracle, str):
         return _choose(oracle, plan or build_plan(oracle, domain, cliques))
-    try:
-        name = OracleName(oracle)
-    except ValueError:
-        raise InvalidInput(
-            f"`oracle` must be {', '.join(OracleName)}, or a function of a plan; got {oracle!r}."
-        ) from None
+    name = _parse_name(oracle)
     if plan is not None:
         exact = plan.has_tree and name is not OracleName.RECORDS
         return _choose(Propagation if exact else Particles(), plan)
@@ -94,6 +89,26 @@ def choose_oracle(
     if name is OracleName.RECORDS:
         return _choose_records(domain, list(cliques))
     return _choose_by_cost(domain, list(cliques))
+
+
+def needs_tree(oracle: OracleFactory | str) -> bool:
+    """Whether the model of an oracle must have a small tree; refuses a name that is none.
+
+    >>> needs_tree("exact"), needs_tree("auto"), needs_tree(Particles())
+    (True, False, False)
+    """
+    if isinstance(oracle, str):
+        return _parse_name(oracle) is OracleName.EXACT
+    return not isinstance(oracle, Particles)
+
+
+def _parse_name(name: str) -> OracleName:
+    try:
+        return OracleName(name)
+    except ValueError:
+        raise InvalidInput(
+            f"`oracle` must be {', '.join(OracleName)}, or a function of a plan; got {name!r}."
+        ) from None
 
 
 def _choose_by_cost(domain: Domain, cliques: list[Clique]) -> OracleChoice:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from juncture._util.watch import Watch
+from juncture.engine.oracle import OracleFactory
+from juncture.engine.oracle_choice import needs_tree
 from juncture.errors import InvalidInput
 from juncture.fit.total import estimate_total
 from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
@@ -94,13 +96,17 @@ class MWEM(Mechanism):
     """The share of the price that is spent on the number of records, if that is private and no
     single columns are measured, which tell it too."""
     max_model_cells: int = 4_000_000
-    """Choices that would make the model larger are not offered; the limit grows with the rounds."""
+    """Choices that would make the model larger are not offered; the limit grows with the rounds.
+    With records for an oracle, only tables that are larger by themselves are left out."""
     passes: int = 100
     """The passes of multiplicative weights over all measurements, after each round."""
     max_table_bytes: int | None = None
     """The limit for dense tables of multiplicative weights; by default half of the free memory."""
     max_steps: int = 1000
     """The most steps of the model's fit after each round."""
+    oracle: OracleFactory | str = "exact"
+    """What computes the model's marginals: "exact", "records" for choices of any tree-width, or
+    "auto" for exact fits while the tree is small and fast."""
 
     def prepare(
         self,
@@ -144,7 +150,7 @@ class MWEM(Mechanism):
         prices = self.prices(rounds, curator.domain, curator.neighbours)
         total, measurements = _measure_first(curator, prices)
         state: State = (
-            ModelState(curator.domain, total, self.max_steps)
+            ModelState(curator.domain, total, self.max_steps, self.oracle)
             if self.update is Update.MODEL
             else WeightState(
                 curator.domain, total, passes=self.passes,
@@ -154,16 +160,19 @@ class MWEM(Mechanism):
         if prices.single is not None:
             state.update(measurements)
         for done in range(1, rounds + 1):
-            limit = self.max_model_cells * done // rounds
+            limit = self.max_model_cells
+            if needs_tree(self.oracle):
+                limit = limit * done // rounds
             clique, query = self._choose(curator, workload, state, limit, prices)
             measurements.append(curator.measure(clique, prices.measurement, query))
-            state.update(measurements)
+            state.update(measurements, is_last=done == rounds)
             watch("choosing and measuring", done, rounds)
         details = {"rounds": rounds}
         return Findings(state.project, state.model, measurements, state.fit, details)
 
     def _check(self, workload: Workload) -> None:
         refuse_empty(workload)
+        needs_tree(self.oracle)  # refuses an unknown name
         if self.rounds is not None and self.rounds < 1:
             raise InvalidInput(f"`rounds` must be at least 1; got {self.rounds}.")
         if not (0.0 < self.measured_fraction < 1.0 and 0.0 < self.total_share < 1.0):

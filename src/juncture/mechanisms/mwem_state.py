@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from juncture.engine.oracle import OracleFactory
+from juncture.engine.oracle_choice import choose_oracle, needs_tree
+from juncture.engine.particles import Particles
 from juncture.engine.plan import Plan
 from juncture.fit.estimation import Estimate, estimate
 from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.solvers.raking import Raking
 from juncture.fit.summary import FitSummary
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
+
+# The records and the accuracy of all rounds but the last, whose models only serve to choose.
+_ROUND_RECORDS, _ROUND_TOLERANCE = 50_000, 0.02
 
 
 class State:
@@ -21,8 +29,8 @@ class State:
     model: Model | None = None
     fit: FitSummary | None = None
 
-    def update(self, measurements: Sequence[Measurement]) -> None:
-        """Fit all measurements so far."""
+    def update(self, measurements: Sequence[Measurement], *, is_last: bool = False) -> None:
+        """Fit all measurements so far; the last fit is the one that is released."""
         raise NotImplementedError
 
     def project(self, clique: Clique) -> Factor:
@@ -45,17 +53,39 @@ class State:
 class ModelState(State):
     """The graphical-model form."""
 
-    def __init__(self, domain: Domain, total: float, max_steps: int) -> None:
-        self._total, self._max_steps = total, max_steps
+    def __init__(
+        self, domain: Domain, total: float, max_steps: int, oracle: OracleFactory | str = "exact"
+    ) -> None:
+        self._total, self._max_steps, self._oracle = total, max_steps, oracle
+        self._needs_tree = needs_tree(oracle)
         self.model = Model.of_potentials(domain, [], total)
 
-    def update(self, measurements: Sequence[Measurement]) -> None:
+    def update(self, measurements: Sequence[Measurement], *, is_last: bool = False) -> None:
         """See `State.update`."""
         assert self.model is not None
+        domain, cliques = self.model.domain, [each.clique for each in measurements]
+        choice = choose_oracle(self._oracle, domain, cliques)
+        if isinstance(choice.factory, Particles):
+            self._fit_records(measurements, choice.factory, choice.plan, is_last)
+            return
         # A round's fit is only the start of the next: a proof that it is the best would be wasted.
         result: Estimate = estimate(
-            self.model.domain, measurements, total=self._total, start=self.model,
-            solver=Accelerated(), max_steps=self._max_steps,
+            domain, measurements, total=self._total, start=self.model, solver=Accelerated(),
+            max_steps=self._max_steps, plan=choice.plan, oracle=choice.factory,
+        )  # fmt: skip
+        self.model, self.fit = result.model, result.summary
+
+    def _fit_records(
+        self, measurements: Sequence[Measurement], factory: Particles, plan: Plan, is_last: bool
+    ) -> None:
+        """A fit with records begins anew: its path from independence is as short."""
+        assert self.model is not None
+        solver = Raking() if is_last else Raking(tolerance=_ROUND_TOLERANCE)
+        if factory.n_records is None and not is_last:
+            factory = replace(factory, n_records=_ROUND_RECORDS)
+        result = estimate(
+            self.model.domain, measurements, total=self._total, solver=solver,
+            max_steps=self._max_steps, plan=plan, oracle=factory,
         )  # fmt: skip
         self.model, self.fit = result.model, result.summary
 
@@ -72,12 +102,16 @@ class ModelState(State):
     def cells_with(self, clique: Clique) -> int:
         """See `State.cells_with`."""
         assert self.model is not None
+        if not self._needs_tree:
+            return self.model.domain.size_of(clique)
         plan: Plan = self.model.plan
         return plan.cells_with(clique)
 
     def fits_with(self, clique: Clique, max_cells: int) -> bool:
         """See `State.fits_with`."""
         assert self.model is not None
+        if not self._needs_tree:
+            return self.cells_with(clique) <= max_cells
         return self.model.plan.fits_with(clique, max_cells)
 
 
@@ -90,7 +124,7 @@ class WeightState(State):
         self._domain, self._passes = domain, passes
         self._weights = MultiplicativeWeights(domain, total, factored=factored, max_bytes=max_bytes)
 
-    def update(self, measurements: Sequence[Measurement]) -> None:
+    def update(self, measurements: Sequence[Measurement], *, is_last: bool = False) -> None:  # noqa: ARG002
         """See `State.update`."""
         self._weights.fit(measurements, self._passes)
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from juncture._util.randomness import Random
 from juncture._util.watch import Watch
+from juncture.engine.oracle import OracleFactory
+from juncture.engine.oracle_choice import needs_tree
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
@@ -87,17 +89,22 @@ class PrivBayes(Mechanism):
     """The most candidates in one choice, of all attributes together. If there are more, that many
     are taken at random without looking at data: wide tables of small attributes have millions."""
     max_model_cells: int = 10_000_000
-    """The most cells of the model's junction tree: parents that would exceed it are dropped."""
+    """The most cells of the model's junction tree: parents that would exceed it are dropped. With
+    records for an oracle, none are."""
     solver: Solver = field(default_factory=EarlyStopping)
     """The solver that fits the model; the default stops when only noise is left to fit."""
     max_steps: int = 5000
     """The most steps of that solver."""
+    oracle: OracleFactory | str = "exact"
+    """What computes the model's marginals: "exact", "records" for parents of any tree-width, or
+    "auto"."""
 
     def prepare(
         self, workload: Workload, neighbours: Neighbours, n_records: int | None = None
     ) -> Run:
         """Divide the budget. The workload does not influence what is measured."""
         refuse_empty(workload)
+        needs_tree(self.oracle)  # refuses an unknown name
         if not 0.0 < self.structure_share < 1.0:
             raise InvalidInput(
                 f"`structure_share` must lie between 0 and 1; got {self.structure_share}."
@@ -141,7 +148,7 @@ class PrivBayes(Mechanism):
             return Findings(sampled.project, measurements=measurements, details=details)
         fit = estimate(
             domain, measurements, total=float(n_records), solver=self.solver,
-            max_steps=self.max_steps, watch=watch,
+            max_steps=self.max_steps, oracle=self.oracle, watch=watch,
         )  # fmt: skip
         return Findings(fit.model.project, fit.model, measurements, fit.summary, details)
 
@@ -176,7 +183,7 @@ class PrivBayes(Mechanism):
 
     def _drop_parents(self, domain: Domain, network: Sequence[Link], chosen: Link) -> Link:
         """Drop the parents that would make the model too large, which is post-processing."""
-        if self.estimation is Estimation.LOCAL:
+        if self.estimation is Estimation.LOCAL or not needs_tree(self.oracle):
             return chosen
         unlimited = 2**62
         plan = Plan.build(domain, [(*p, c) for c, p in network], memory_limit=unlimited)
