@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -79,3 +80,23 @@ def test_what_is_no_mapping_is_refused(document: Any) -> None:
     """A summary is written as an object."""
     with pytest.raises(ValueError, match="`document` must be a mapping"):
         FitSummary.from_json(document)
+
+
+def test_errors_of_records_add_in_squares() -> None:
+    """The stated growth of the noise is that of the root of summed squares, from small to large."""
+    for error, expected in [
+        (0.02, "2 % of the noise's standard deviation. Errors add in squares, so both together "
+         "are hardly larger than"),
+        (0.3, "are 4.4 % larger than"),
+        (0.75, "are 25 % larger than"),
+        (2.4, "2.4 times the noise's standard deviation. Errors add in squares, so both together "
+         "are 2.6 times"),
+    ]:  # fmt: skip
+        summary = FitSummary(
+            status=Status.AT_NOISE, loss=1.0, lower_bound=0.0, oracle_calls=1, seconds=0.0,
+            oracle_error=error,
+        )  # fmt: skip
+        assert expected in summary.record_words
+        assert summary.noise_factor**2 == pytest.approx(1.0 + error**2)
+        assert ("fit again" in summary.record_words) is (error >= 0.5)
+    assert replace(summary, oracle_error=None).record_words == ""

@@ -9,7 +9,7 @@ import typer
 
 from juncture.cli.bars import show_progress
 from juncture.cli.console import UsageError, note, refuse_existing, require_file, say, say_json
-from juncture.cli.options import Force, Json
+from juncture.cli.options import Force, Json, note_not_mixed
 from juncture.engine.oracle_names import OracleName
 
 if TYPE_CHECKING:
@@ -162,9 +162,9 @@ def _print_summary(
         many = "measurement" if len(measurements) == 1 else "measurements"
         say(f"  model  {len(measurements)} {many}, about {fit.model.total:,.0f} records")
         say(f"  fit    {fit.summary.oracle_calls} steps. {fit.status.headline}")
-        if fit.summary.oracle_error is not None:
-            share = f"{100 * fit.summary.oracle_error:.0f} %"
-            say(f"  model of records: their own error is {share} of the noise of the marginals")
+        if fit.summary.record_words:
+            say(f"  error  {fit.summary.record_words}")
+    note_not_mixed(fit.summary)
     for each in poor_fits:
         note(
             f"warning: {', '.join(each.measurement.clique)} does not fit its own noise (mean "

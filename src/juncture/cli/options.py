@@ -18,6 +18,7 @@ from juncture.errors import InvalidInput
 from juncture.mechanisms.registry import DEFAULT_MECHANISM, offers
 
 if TYPE_CHECKING:
+    from juncture.fit.summary import FitSummary
     from juncture.mechanisms.mechanism import Mechanism
     from juncture.privacy.accounting import Neighbours
     from juncture.privacy.budget import Budget
@@ -324,6 +325,15 @@ def note_noise(stddev: float | None, n_records: float | None) -> None:
             f"{n_records:,.0f} records: most answers will be noise. Ask for fewer or smaller sets "
             "of columns, or take a larger budget."
         )
+
+
+def note_not_mixed(fit: FitSummary | None) -> None:
+    """Warn where the records of a model have not mixed."""
+    from juncture.fit.summary import Status
+
+    if fit is not None and fit.status is Status.NOT_MIXED:
+        note(f"warning: the model's records have not mixed. {fit.status.explanation}")
+        note(f"  {fit.status.advice}")
 
 
 def open_ledger(path: Path, what: str = "--ledger") -> Ledger:

@@ -36,6 +36,7 @@ from juncture.cli.options import (
     note_doubtful_names,
     note_fallback,
     note_noise,
+    note_not_mixed,
     note_unmeasured,
     open_ledger,
     parse_neighbours,
@@ -127,6 +128,7 @@ def release(
     note_fallback(name, made.mechanism)
     note_unmeasured(made.model.unmeasured)
     note_noise(_typical_noise(made), made.model.total)
+    note_not_mixed(made.fit)
     book = open_ledger(ledger)
     if as_json:
         say_json(_summary(out, made, book))
@@ -164,6 +166,8 @@ def _print_summary(out: Path, made: Release, ledger: Ledger) -> None:
     say(f"  model     {len(made.model.cliques)} {many}, about {made.model.total:,.0f} records")
     if made.fit is not None:
         say(f"  fit       {made.fit.oracle_calls} steps. {made.fit.status.headline}")
+        if made.fit.record_words:
+            say(f"  error     {made.fit.record_words}")
     if made.guarantee is not None:
         say(f"  spent     {made.guarantee.state(made.model.total)}, by {made.mechanism}")
     say(f"  ledger    {ledger.path}: {ledger.spent:.4g} of {ledger.budget} spent in all")

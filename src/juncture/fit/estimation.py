@@ -88,7 +88,7 @@ class Estimate:
             ("steps", f"{figures.oracle_calls:,} in {figures.seconds:.2f} s"),
         ]
         if figures.oracle_error is not None:
-            facts.append(("error of the records", f"{figures.oracle_error:.0%} of the noise"))
+            facts.append(("error of the records", figures.record_words))
         if math.isfinite(figures.gap):
             facts.insert(2, ("above the optimum by at most", f"{figures.gap:,.4g}"))
         return list_html("Estimate", facts) + self.model._repr_html_()

@@ -13,6 +13,9 @@ from juncture.errors import InvalidInput
 # A bound may exceed the loss by rounding; by more than this share, the two contradict each other.
 _ROUNDING = 1e-6
 
+# Records that are off by this share of the noise make both together an eighth larger.
+_LARGE_ERROR = 0.5
+
 
 class Status(Enum):
     """Why a fit ended, with sentences for people.
@@ -125,6 +128,36 @@ class FitSummary:
         """The most that the loss can be above the optimum."""
         return self.loss - self.lower_bound
 
+    @property
+    def noise_factor(self) -> float:
+        """How many times the noise the noise and the oracle's error are: errors add in squares."""
+        return math.hypot(1.0, self.oracle_error or 0.0)
+
+    @property
+    def record_words(self) -> str:
+        """How large the error of a model's own records is, in words; empty where it has none.
+
+        >>> summary = FitSummary(
+        ...     status=Status.AT_NOISE, loss=1.0, lower_bound=0.0, oracle_calls=9, seconds=1.0,
+        ...     oracle_error=0.3)
+        >>> for sentence in summary.record_words.split(". "):
+        ...     print(sentence)
+        The records behind this model are off by about 30 % of the noise's standard deviation
+        Errors add in squares, so both together are 4.4 % larger than the noise alone.
+        """
+        if self.oracle_error is None:
+            return ""
+        words = (
+            f"The records behind this model are off by about {_format_share(self.oracle_error)} "
+            "the noise's standard deviation. Errors add in squares, so both together are "
+            f"{_format_growth(self.noise_factor)} the noise alone."
+        )
+        if self.oracle_error >= _LARGE_ERROR:
+            words += " More records would make it smaller: fit again with more of them."
+        if self.status is Status.NOT_MIXED:
+            words += " As the records have not mixed, it may be more than that."
+        return words
+
     def to_json(self) -> dict[str, Any]:
         """The fields by name, as JSON can hold them: an infinite bound becomes null."""
         bound = float(self.lower_bound)
@@ -162,6 +195,17 @@ class FitSummary:
                 f"got {summary.lower_bound}."
             )
         return summary
+
+
+def _format_share(share: float) -> str:
+    return f"{100.0 * share:.2g} % of" if share < 0.995 else f"{share:.3g} times"
+
+
+def _format_growth(factor: float) -> str:
+    growth = factor - 1.0
+    if growth < 0.995:
+        return f"{100.0 * growth:.2g} % larger than" if growth >= 5e-4 else "hardly larger than"
+    return f"{factor:.3g} times"
 
 
 def _read_status(name: object) -> Status:

@@ -109,9 +109,14 @@ class Release:
             ("mechanism", self.mechanism or "not stated"),
             ("measurements", f"{len(self.measurements):,}"),
             ("fit", "not stated" if self.fit is None else self.fit.status.headline),
+            *self._list_record_facts(),
             ("schema", "none" if self.schema is None else f"{len(self.schema.columns)} columns"),
         ]
         return list_html("Release", facts) + self.model._repr_html_()
+
+    def _list_record_facts(self) -> list[tuple[str, str]]:
+        words = "" if self.fit is None else self.fit.record_words
+        return [("error of the records", words)] if words else []
 
     def save(self, path: str | Path) -> Path:
         """Write the release to a file, usually named `.jct`, and return its path."""

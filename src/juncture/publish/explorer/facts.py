@@ -21,7 +21,11 @@ Facts = dict[str, Any]
 _SPARKS = 28
 # How many pairs are proposed, and how many values of each attribute a chart of two shows well.
 _MAX_PAIRS, _MAX_VALUES = 4, 200
-_SHORT = {Status.CERTIFIED: "fit certified", Status.AT_NOISE: "fit stopped at the noise"}
+_SHORT = {
+    Status.CERTIFIED: "fit certified",
+    Status.AT_NOISE: "fit stopped at the noise",
+    Status.NOT_MIXED: "records have not mixed",
+}
 _NOTIONS = {Notion.PURE: "epsilon", Notion.ZCDP: "rho", Notion.APPROXIMATE: "delta"}
 
 
@@ -69,9 +73,11 @@ def describe_fit(fit: FitSummary | None) -> Facts | None:
     """How the fit ended, and the most by which another model could be better."""
     if fit is None:
         return None
+    advice = fit.status.advice if fit.status is Status.NOT_MIXED else ""
+    sentences = (fit.status.headline, fit.status.explanation, advice, fit.record_words)
     certain = fit.loss > 0.0 <= fit.lower_bound
     return {
-        "status": f"{fit.status.headline} {fit.status.explanation}",
+        "status": " ".join(filter(None, sentences)),
         "short": _SHORT.get(fit.status, "fit not certified"),
         "gap": max(0.0, fit.gap / fit.loss) if certain else None,
     }

@@ -9,7 +9,7 @@ from juncture._util.html import Markup, join, tag
 from juncture._util.text import count_noun
 from juncture.errors import JunctureError
 from juncture.fit.misfit import Misfit, measure_misfit
-from juncture.fit.summary import FitSummary
+from juncture.fit.summary import FitSummary, Status
 from juncture.model.model import Model
 from juncture.privacy.request import describe_query
 from juncture.publish.release import Release
@@ -35,7 +35,15 @@ def render_fit(release: Release) -> Markup:
 def _render_status(fit: FitSummary | None) -> Markup:
     if fit is None:
         return tag("p", "The release does not say how its fit ended.")
-    return tag("p", tag("strong", fit.status.headline), " ", fit.status.explanation)
+    ended = join([tag("strong", fit.status.headline), " ", fit.status.explanation])
+    unmixed = fit.status is Status.NOT_MIXED
+    return join(
+        [
+            tag("p", ended, " ", fit.status.advice, class_="note flag") if unmixed else None,
+            None if unmixed else tag("p", ended),
+            tag("p", fit.record_words) if fit.record_words else None,
+        ]
+    )
 
 
 def _render_figures(release: Release) -> Markup | None:
@@ -48,8 +56,8 @@ def _render_figures(release: Release) -> Markup | None:
              "certified: no model has a smaller loss"),
             ("Gap", fit.gap if bounded else None, "the loss is at most this far above the best"),
             ("Steps", fit.oracle_calls, "computations of all marginals"),
-            ("Oracle error", fit.oracle_error,
-             "what the model's records leave to chance, as a share of the noise"),
+            ("Error of the records", fit.oracle_error,
+             "of the model's own records, as a share of the noise's standard deviation"),
             ("Seconds", fit.seconds, "on the machine that made the release"),
         ]  # fmt: skip
         rows += [(n, format_number(value), why) for n, value, why in figures if value is not None]
