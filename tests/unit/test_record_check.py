@@ -25,7 +25,7 @@ from juncture.tables.records import Codes
 DOMAIN = Domain({"a": 4, "b": 6, "c": 3, "d": 8, "e": 2, "free": 5})
 
 
-def draw_table(seed: int, n: int, spread: float = 0.5) -> Codes:
+def draw_table(seed: int, n: int, spread: float = 0.25) -> Codes:
     """Records of three groups, each with its own distribution of every attribute."""
     rng = np.random.default_rng([seed, 3])
     group, columns = rng.integers(0, 3, n), []
@@ -76,7 +76,7 @@ def save_with(
 @pytest.fixture(scope="module")
 def model() -> Model:
     """A model of all pairs."""
-    return fit_table(0).model
+    return fit_table(3, n_records=100_000).model
 
 
 @pytest.mark.parametrize("seed", range(6))

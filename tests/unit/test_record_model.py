@@ -225,11 +225,11 @@ def test_report_and_explorer(model: Model, tmp_path: Path) -> None:
     page = write_report(release, tmp_path / "people.html").read_text(encoding="utf-8")
     assert "weighted records" in page
     assert "Error of the records" in page
-    assert "off by about 7 % of the noise" in page
+    assert "answers by 7 % of the noise" in page
     assert "0.24 % larger than the noise alone" in page
     facts = collect_facts(release, "people")
-    assert "off by about 7 % of the noise" in facts["certificate"]["status"]
-    assert "off by about 7 % of the noise" in release._repr_html_().replace("&#x27;", "'")
+    assert "answers by 7 % of the noise" in facts["certificate"]["status"]
+    assert "answers by 7 % of the noise" in release._repr_html_().replace("&#x27;", "'")
     assert [each["name"] for each in facts["attributes"]] == list(DOMAIN)
     release.write_records(tmp_path / "records.csv", 100, rng=0)
     assert len((tmp_path / "records.csv").read_text(encoding="utf-8").splitlines()) == 101
@@ -245,5 +245,5 @@ def test_records_that_have_not_mixed_are_flagged(model: Model, tmp_path: Path) -
     assert facts["short"] == "records have not mixed"
     for text in (page, facts["status"]):
         assert Status.NOT_MIXED.advice in text
-        assert "it may be more than that" in text
+        assert "their error may be more than that" in text
     assert 'class="note flag"' in page

@@ -85,9 +85,8 @@ _SENTENCES = {
     ),
     Status.UNCERTIFIED: _Sentences(
         "The fit has settled, without a certificate.",
-        "Its marginals are estimated from records, not computed, because exact tables would not "
-        "fit into memory. Further steps hardly improved it, but nothing proves how near it is to "
-        "the best one.",
+        "Its marginals are estimated from records, not computed on exact tables. Further steps "
+        "hardly improved it, but nothing proves how near it is to the best one.",
     ),
     Status.NOT_MIXED: _Sentences(
         "The fit ended, but its records have not mixed.",
@@ -142,20 +141,21 @@ class FitSummary:
         ...     oracle_error=0.3)
         >>> for sentence in summary.record_words.split(". "):
         ...     print(sentence)
-        The records behind this model are off by about 30 % of the noise's standard deviation
+        Drawn anew, this model's records would move its answers by 30 % of the noise's deviation
         Errors add in squares, so both together are 4.4 % larger than the noise alone.
         """
         if self.oracle_error is None:
             return ""
         words = (
-            f"The records behind this model are off by about {_format_share(self.oracle_error)} "
-            "the noise's standard deviation. Errors add in squares, so both together are "
+            "Drawn anew, this model's records would move its answers by "
+            f"{_format_share(self.oracle_error)} the noise's deviation. Errors add in squares, so "
+            "both together are "
             f"{_format_growth(self.noise_factor)} the noise alone."
         )
         if self.oracle_error >= _LARGE_ERROR:
-            words += " More records would make it smaller: fit again with more of them."
+            words += " That is much: fit again with more records."
         if self.status is Status.NOT_MIXED:
-            words += " As the records have not mixed, it may be more than that."
+            words += " As the records have not mixed, their error may be more than that."
         return words
 
     def to_json(self) -> dict[str, Any]:

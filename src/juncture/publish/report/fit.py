@@ -19,6 +19,8 @@ from juncture.tables.measurement import Measurement
 
 _FLAG, _LARGE = 6.0, 3.0
 _MAX_ROWS = 300
+# An error of the records as large as the noise is flagged.
+_LARGE_RECORD_ERROR = 1.0
 
 
 def render_fit(release: Release) -> Markup:
@@ -41,9 +43,16 @@ def _render_status(fit: FitSummary | None) -> Markup:
         [
             tag("p", ended, " ", fit.status.advice, class_="note flag") if unmixed else None,
             None if unmixed else tag("p", ended),
-            tag("p", fit.record_words) if fit.record_words else None,
+            _render_record_error(fit),
         ]
     )
+
+
+def _render_record_error(fit: FitSummary) -> Markup | None:
+    if fit.oracle_error is None:
+        return None
+    large = fit.oracle_error >= _LARGE_RECORD_ERROR
+    return tag("p", fit.record_words, class_="note flag" if large else None)
 
 
 def _render_figures(release: Release) -> Markup | None:
@@ -57,7 +66,7 @@ def _render_figures(release: Release) -> Markup | None:
             ("Gap", fit.gap if bounded else None, "the loss is at most this far above the best"),
             ("Steps", fit.oracle_calls, "computations of all marginals"),
             ("Error of the records", fit.oracle_error,
-             "of the model's own records, as a share of the noise's standard deviation"),
+             "of the model's own records, as a share of the noise's deviation"),
             ("Seconds", fit.seconds, "on the machine that made the release"),
         ]  # fmt: skip
         rows += [(n, format_number(value), why) for n, value, why in figures if value is not None]

@@ -21,10 +21,10 @@ def _describe(plan: Plan) -> str:
     size = format_large(plan.domain.size)
     if not plan.has_tree:
         return (
-            f"The full table would have {size} cells, and no tree of smaller tables fits into "
-            f"memory either: {count_noun(len(plan.cliques), 'clique')} were measured that tie the "
-            "attributes together. The model is made of weighted records instead, drawn at "
-            f"potentials on these cliques with {format_large(plan.cells)} cells in total. Any "
+            f"The full table would have {size} cells, and the "
+            f"{count_noun(len(plan.cliques), 'measured clique')} tie its attributes together. The "
+            "model is made of weighted records instead of tables, drawn at potentials on "
+            f"these cliques with {format_large(plan.cells)} cells in total. Any "
             "attribute may depend on any other; answers are sums over the records."
         )
     if len(plan.nodes) == 1:
