@@ -85,11 +85,11 @@ def test_what_is_no_mapping_is_refused(document: Any) -> None:
 def test_errors_of_records_add_in_squares() -> None:
     """The stated growth of the noise is that of the root of summed squares, from small to large."""
     for error, expected in [
-        (0.02, "2 % of the noise's deviation. Errors add in squares, so both together "
+        (0.02, "2 % of the noise's standard deviation. Errors add in squares, so both together "
          "are hardly larger than"),
         (0.3, "are 4.4 % larger than"),
         (0.75, "are 25 % larger than"),
-        (2.4, "2.4 times the noise's deviation. Errors add in squares, so both together "
+        (2.4, "2.4 times the noise's standard deviation. Errors add in squares, so both together "
          "are 2.6 times"),
     ]:  # fmt: skip
         summary = FitSummary(

@@ -63,15 +63,15 @@ class OracleChoice:
                 why = f"Oracle: records, because a junction tree would need {self.needed}."
             case Reason.TOO_SLOW, _:
                 return (
-                    "Oracle: records, because an exact fit would take about "
-                    f"{exact} of one processor, and one with records about {by_records}."
+                    "Oracle: records, because an exact fit would take "
+                    f"{exact} of one processor, and one with records {by_records}."
                 )
             case Reason.FITS, _:
                 why = "Oracle: exact, because the junction tree fits into memory."
             case _:
                 why = f"Oracle: {self.name}."
         seconds = by_records if self.name == OracleName.RECORDS else exact
-        return f"{why} A fit takes about {seconds} of one processor."
+        return f"{why} A fit takes {seconds} of one processor."
 
 
 def choose_oracle(

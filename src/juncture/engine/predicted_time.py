@@ -57,13 +57,13 @@ def format_seconds(seconds: float) -> str:
     """A length of time in the unit that suits it.
 
     >>> [format_seconds(each) for each in (0.2, 41.0, 700.0, 9000.0, 1e6)]
-    ['less than 1 s', '41 s', '12 min', '2.5 h', '12 days']
+    ['less than 1 s', 'about 41 s', 'about 12 min', 'about 2.5 h', 'about 12 days']
     """
     if seconds < 1.0:
         return "less than 1 s"
     for limit, unit, size in ((120.0, "s", 1.0), (7200.0, "min", 60.0)):
         if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
+            return f"about {seconds / size:.0f} {unit}"
     if seconds < 172_800.0:
-        return f"{seconds / 3600.0:.2g} h"
-    return f"{seconds / 86_400.0:,.0f} days"
+        return f"about {seconds / 3600.0:.2g} h"
+    return f"about {seconds / 86_400.0:,.0f} days"

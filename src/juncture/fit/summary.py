@@ -139,17 +139,15 @@ class FitSummary:
         >>> summary = FitSummary(
         ...     status=Status.AT_NOISE, loss=1.0, lower_bound=0.0, oracle_calls=9, seconds=1.0,
         ...     oracle_error=0.3)
-        >>> for sentence in summary.record_words.split(". "):
-        ...     print(sentence)
-        Drawn anew, this model's records would move its answers by 30 % of the noise's deviation
+        >>> print(summary.record_words.partition(". ")[2])
         Errors add in squares, so both together are 4.4 % larger than the noise alone.
         """
         if self.oracle_error is None:
             return ""
         words = (
             "Drawn anew, this model's records would move its answers by "
-            f"{_format_share(self.oracle_error)} the noise's deviation. Errors add in squares, so "
-            "both together are "
+            f"{_format_share(self.oracle_error)} the noise's standard deviation. Errors add "
+            "in squares, so both together are "
             f"{_format_growth(self.noise_factor)} the noise alone."
         )
         if self.oracle_error >= _LARGE_ERROR:

@@ -66,7 +66,7 @@ def _render_figures(release: Release) -> Markup | None:
             ("Gap", fit.gap if bounded else None, "the loss is at most this far above the best"),
             ("Steps", fit.oracle_calls, "computations of all marginals"),
             ("Error of the records", fit.oracle_error,
-             "of the model's own records, as a share of the noise's deviation"),
+             "of the model's own records, as a share of the noise's standard deviation"),
             ("Seconds", fit.seconds, "on the machine that made the release"),
         ]  # fmt: skip
         rows += [(n, format_number(value), why) for n, value, why in figures if value is not None]
