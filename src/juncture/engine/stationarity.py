@@ -29,7 +29,7 @@ _SCALE, _DEVIATIONS = 2.0, 12.0
 
 # How far a fit's records may drift: their weights were fitted to them, so the fewer they are, the
 # more they are off. Fits of random problems to convergence, stopped, out of steps and not mixed
-# drift by up to 1.2 with 2,000 records, 0.25 with 24,000, and 0.01 with 70,000, where the noise is
+# drift by up to 1.2 with 2,000 records, 0.25 with 24,000, and 0.07 with 94,000, where the noise is
 # so small that far more records would be needed; others do not drift.
 _LIMIT, _LIMIT_OF_ONE = 0.04, 10_000.0
 
