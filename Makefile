@@ -61,6 +61,7 @@ bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peers, in one r
 	@$(BIN)/python bench/questions.py
 	@$(BIN)/python bench/wide_tables.py
 	@$(BIN)/python bench/predicted_times.py
+	@$(BIN)/python bench/wide_fits.py --peer-python $(BENCH_VENV)/bin/python
 
 # The folder of the paper's data sets that do not ship with the package: make reproduce DATA=FOLDER.
 DATA ?= $(JUNCTURE_DATA)

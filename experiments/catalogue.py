@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import any_width
+import any_width_times
 import data_sets
 import grid
 import losses
@@ -11,5 +13,5 @@ import sweep
 
 EXPERIMENTS = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (data_sets, grid, sweep, scaling, losses, stopping)
+    for module in (data_sets, grid, sweep, scaling, losses, stopping, any_width, any_width_times)
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from any_width_words import describe_any_width, describe_times
 from catalogue import EXPERIMENTS
 from figures import RECORDED
 from findings import compared, gaussian_words, rounds_words, shares_words, sweep_words
@@ -37,16 +38,15 @@ def write_page(out: Path) -> Path:
     results = {name: Store(out / "results" / f"{name}.csv").rows for name in EXPERIMENTS}
     drawn = draw_all(results, out / "plots")
     sections = [HEAD]
-    makers = {
-        "data_sets": _data_sets, "grid": _grid, "sweep": _sweep, "scaling": _scaling,
-        "losses": _losses, "stopping": _stopping,
-    }  # fmt: skip
-    for name, make in makers.items():
+    makers = (
+        ("data_sets", _data_sets), ("grid", _grid), ("sweep", _sweep), ("scaling", _scaling),
+        ("losses", _losses), ("stopping", _stopping), ("grid", _beyond), ("grid", _cost),
+        ("any_width", describe_any_width), ("any_width_times", describe_times),
+    )  # fmt: skip
+    for name, make in makers:
         if results[name]:
             picture = f"\n![{EXPERIMENTS[name].title}](plots/{name}.svg)\n" if name in drawn else ""
             sections.append(make(results[name]).replace("PICTURE", picture))
-    if results["grid"]:
-        sections += [_beyond(results["grid"]), _cost(results["grid"])]
     target = out / "RESULTS.md"
     with atomic_write(target) as part:
         part.write(("\n\n".join(s.strip() for s in sections) + "\n").encode())

@@ -1,7 +1,8 @@
 """The paper's data sets with their workloads and true answers.
 
 Adult ships with the package. The other three are read from a folder that the user names, as
-NAME.csv.gz with a header and NAME-domain.json with the size of each column.
+NAME.csv.gz with a header and NAME-domain.json with the size of each column. Adult and Titanic in
+the coding of AIM's author lie in its folder `aim-coding`, if at all.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ NAMES = ("titanic", "adult", "loans", "stroke")
 TOY = "toy"
 # Adult with `education`, which says the same as `education-num`, as in the paper's PrivBayes runs.
 ADULT_15 = "adult15"
+# In the coding of AIM's author, in a folder of their own: attributes have at most 91 values.
+AIM_FOLDER = "aim-coding"
+AIM_CODING = {"adult-aim": "adult", "titanic-aim": "titanic"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +79,11 @@ def available(folder: Path | None) -> tuple[str, ...]:
     return NAMES if folder else ("adult",)
 
 
+def has_aim_coding(folder: Path | None) -> bool:
+    """Whether Adult and Titanic in the coding of AIM's author can be loaded."""
+    return folder is not None and (folder / AIM_FOLDER).is_dir()
+
+
 def _memory(domain: Domain, codes: NDArray[np.integer]) -> CodedTable:
     return CodedTable(domain, dict(zip(domain, codes.astype(np.int64).T, strict=True)))
 
@@ -88,6 +97,8 @@ def _table(name: str, folder: Path | None) -> tuple[Domain, NDArray[np.integer]]
         return kept, codes[:, [whole.positions[n] for n in kept]]
     if folder is None:
         raise SystemExit(f"{name} needs --data FOLDER; only adult ships with the package")
+    if name in AIM_CODING:
+        folder, name = folder / AIM_FOLDER, AIM_CODING[name]
     domain = Domain(json.loads((folder / f"{name}-domain.json").read_text()))
     with gzip.open(folder / f"{name}.csv.gz", "rt") as file:
         head, *rows = list(csv.reader(file))

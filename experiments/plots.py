@@ -41,7 +41,7 @@ def draw_all(results: dict[str, list[Row]], folder: Path) -> dict[str, Path]:
     made = {}
     plots: dict[str, Callable[[list[Row]], Any]] = {
         "grid": _grid, "sweep": _sweep, "scaling": _scaling, "losses": _losses,
-        "stopping": _stopping,
+        "stopping": _stopping, "any_width": _any_width,
     }  # fmt: skip
     for name, draw in plots.items():
         if results.get(name):
@@ -155,6 +155,29 @@ def _stopping(rows: list[Row]) -> Any:  # noqa: ANN401
     panel.set_xticks(range(len(names)), names)
     panel.grid(axis="x", visible=False)
     panel.legend()
+    return figure
+
+
+def _any_width(rows: list[Row]) -> Any:  # noqa: ANN401
+    """Errors along the way of pseudo-marginals, and where records end."""
+    pairs = of(rows, part="pairs")
+    names = list(dict.fromkeys(row["data"] for row in pairs if row.get("step")))
+    figure, panels = plt.subplots(1, len(names), figsize=(4.8 * len(names), 3.4), squeeze=False)
+    for panel, name in zip(panels[0], names, strict=True):
+        mine = of(pairs, data=name)
+        for place, method in enumerate(dict.fromkeys(row["method"] for row in mine)):
+            found = of(mine, method=method)
+            steps = list(dict.fromkeys(row.get("step", "") for row in found))
+            ends = [of(found, step=step) for step in steps]
+            panel.plot(
+                [number(medians(each, "busy")) for each in ends],
+                [number(medians(each, "triple_error")) for each in ends],
+                label=method, color=COLOURS[place], marker=MARKERS[place],
+                markersize=9 if steps == [""] else 4, linestyle="none" if steps == [""] else "-",
+            )  # fmt: skip
+        panel.set(title=name, xscale="log", yscale="log", xlabel="seconds of processors",
+                  ylabel="mean total variation, triples")  # fmt: skip
+    _shared_legend(figure, panels[0][0], 2)
     return figure
 
 

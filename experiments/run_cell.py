@@ -30,7 +30,8 @@ def main() -> None:
         warnings.simplefilter("ignore")
         rows = experiment.run(request["cell"], context)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps([{**row, "peak_mb": round(peak)} for row in rows]))
+    # A row may know better: the peak of another process, or before errors were computed.
+    print(json.dumps([{**row, "peak_mb": row.get("peak_mb", round(peak))} for row in rows]))
 
 
 if __name__ == "__main__":

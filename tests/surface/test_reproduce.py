@@ -13,6 +13,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "experiments" / "reproduce.py"
+PARTS = {
+    "data_sets", "grid", "sweep", "scaling", "losses", "stopping", "any_width", "any_width_times",
+}  # fmt: skip
 
 
 def reproduce(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -40,12 +43,12 @@ def rows(out: Path, name: str) -> list[dict[str, str]]:
 def test_every_experiment_leaves_results_plots_and_its_part_of_the_page(quick: Path) -> None:
     """Nothing is missing, and every picture that the page shows exists."""
     names = {path.stem for path in (quick / "results").iterdir()}
-    assert names == {"data_sets", "grid", "sweep", "scaling", "losses", "stopping"}
+    assert names == PARTS
     page = (quick / "RESULTS.md").read_text()
-    for part in ("data_sets", "grid", "sweep", "scaling", "losses", "stopping"):
+    for part in PARTS:
         assert f"(`{part}`)" in page
     plots = {path.name for path in (quick / "plots").iterdir()}
-    shown = {f"{n}.svg" for n in ("grid", "sweep", "scaling", "losses", "stopping")}
+    shown = {f"{n}.svg" for n in PARTS - {"data_sets", "any_width_times"}}
     assert shown <= plots
     assert {name.replace(".svg", ".png") for name in shown} <= plots
     assert all(f"(plots/{name})" in page for name in shown)
@@ -63,6 +66,19 @@ def test_models_beat_the_originals_and_no_data(quick: Path) -> None:
     nothing = found["none", "uniform"]
     for mechanism in ("PrivBayes", "DualQuery", "HDMM"):
         assert found[mechanism, "model"] < found[mechanism, "original"] < nothing
+
+
+def test_records_beat_tables_of_no_distribution(quick: Path) -> None:
+    """On the small table too, and where the exact oracle runs they end where it does."""
+    kept = rows(quick, "any_width")
+    pairs = [row for row in kept if row["part"] == "pairs"]
+    records = {row["method"]: float(row["triple_error"]) for row in pairs if not row["step"]}
+    relaxed = [float(row["triple_error"]) for row in pairs if row["step"]]
+    assert records["records, stopped at the noise"] < min(relaxed)
+    exact = {row["method"]: row for row in kept if row["part"] == "exact"}
+    for end in ("to convergence", "stopped at the noise"):
+        mine, other = (float(exact[f"{o}, {end}"]["triple_error"]) for o in ("records", "exact"))
+        assert mine < 1.1 * other
 
 
 def test_what_was_run_is_not_run_again(quick: Path) -> None:
