@@ -20,7 +20,11 @@ from pathlib import Path
 from typing import Any
 
 RUN_CELL = Path(__file__).parents[1] / "experiments" / "run_cell.py"
-RECORDS = ("records, stopped at the noise", "records, to convergence")
+RECORDS = (
+    "records, stopped at the noise",
+    "20,000 records, stopped at the noise",
+    "records, to convergence",
+)
 PSEUDO = ("relaxed, our own", "mbi 2.0.0, approximate, step 1")
 # Attributes, pairs and records: the first, then one of them halved.
 SHAPES = (

@@ -25,7 +25,7 @@ Table = NDArray[np.float64]
 # Epsilon 1 at delta 1e-6; neighbours differ by a record.
 RHO = 0.0244
 MAX_CELLS, MAX_TRIPLE, MAX_TRIPLES = 10_000, 2_000_000, 500
-_IPF_SWEEPS, _IPF_TOLERANCE = 50, 1e-4
+_IPF_SWEEPS, _IPF_TOLERANCE, _IPF_LEAST = 50, 1e-4, 1e-200
 
 
 def list_pairs(domain: Domain) -> list[Clique]:
@@ -91,7 +91,7 @@ def join_tables(domain: Domain, clique: Clique, tables: Mapping[Clique, Table]) 
             axis = next(axis for axis, name in enumerate(clique) if name not in pair)
             goal, present = tables[pair], shares.sum(axis=axis)
             worst = max(worst, 0.5 * float(np.abs(goal - present).sum()))
-            ratio = np.divide(goal, present, out=np.zeros_like(goal), where=present > 0.0)
+            ratio = np.divide(goal, present, out=np.zeros_like(goal), where=present > _IPF_LEAST)
             shares *= np.expand_dims(ratio, axis)
         if worst <= _IPF_TOLERANCE:
             break

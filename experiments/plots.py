@@ -31,8 +31,8 @@ import matplotlib.pyplot as plt  # noqa: E402  after its backend is chosen
 from matplotlib.ticker import FuncFormatter  # noqa: E402
 
 # Told apart also without colour sight.
-COLOURS = ("#14708a", "#d98032", "#5b3a8c", "#9aa5b1", "#222222")
-MARKERS = ("o", "s", "^", "D", "v")
+COLOURS = ("#14708a", "#d98032", "#5b3a8c", "#9aa5b1", "#222222", "#b8446f")
+MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def draw_all(results: dict[str, list[Row]], folder: Path) -> dict[str, Path]:
@@ -175,9 +175,10 @@ def _any_width(rows: list[Row]) -> Any:  # noqa: ANN401
                 label=method, color=COLOURS[place], marker=MARKERS[place],
                 markersize=9 if steps == [""] else 4, linestyle="none" if steps == [""] else "-",
             )  # fmt: skip
-        panel.set(title=name, xscale="log", yscale="log", xlabel="seconds of processors",
+        panel.set(title=name, xscale="log", xlabel="seconds of processors",
                   ylabel="mean total variation, triples")  # fmt: skip
-    _shared_legend(figure, panels[0][0], 2)
+        panel.set_ylim(bottom=0.0)
+    _shared_legend(figure, panels[0][0], 3)
     return figure
 
 
