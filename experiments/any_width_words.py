@@ -147,11 +147,15 @@ def _compare_path(records: list[Row], path: list[Row]) -> str:
         f"{best.seconds - points[0].seconds:.3g} s of them after step {path[0]['step']}"
     )
     beside = [
-        f"{method}: {fit.error:.4f}, in {fit.seconds / best.seconds:.2g} of the time"
+        f"{method}: {fit.error:.4f}, in {_show_share(fit.seconds / best.seconds)} its time"
         for method, fit in fits.items()
-        if fit.error <= best.error
+        if fit.error <= best.error and method != CONVERGED
     ]
     return f"it {first}; {middle} ({'; '.join(beside)}); its last is {last.error:.4f}."
+
+
+def _show_share(share: float) -> str:
+    return f"{100 * share:.0f} % of" if share < 1.0 else f"{share:.3g} times"
 
 
 class _Point(NamedTuple):
