@@ -27,11 +27,13 @@ class Counted(CodedTable):
         columns = {name: rng.integers(0, size, 50) for name, size in DOMAIN.items()}
         super().__init__(DOMAIN, columns)
         self.counted: list[Clique] = []
+        self.n_scans = 0
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """Count, and remember what."""
         asked = list(cliques)
         self.counted += asked
+        self.n_scans += bool(asked)
         return super().exact_counts(asked)
 
 
@@ -54,12 +56,13 @@ def test_answers_are_those_of_the_source(max_bytes: int, rounds: list[list[Cliqu
 
 
 def test_a_candidate_is_counted_once() -> None:
-    """Of two rounds with the same candidates, the second counts nothing."""
+    """Of two rounds with the same candidates, the first is one scan, the second counts nothing."""
     source = Counted()
     kept = KeptCounts(source)
     ask(kept, CLIQUES)
     ask(kept, CLIQUES[::-1])
     assert source.counted == CLIQUES
+    assert source.n_scans == 1
 
 
 def test_what_was_not_used_for_longest_is_dropped() -> None:

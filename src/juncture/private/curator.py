@@ -7,7 +7,6 @@ else: no rows, no exact counts. It takes no seed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,16 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from juncture.engine.compiled.loader import load_routines
 from juncture.errors import InvalidInput, NotPublic
-from juncture.privacy import score_units
 from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
 from juncture.privacy.guarantee import Guarantee
 from juncture.privacy.lattice import MAX_UNITS, round_to_lattice
 from juncture.privacy.ledger import Entry, Event, Ledger
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request, describe_query, table_domain
-from juncture.privacy.score import SCORES, Score, Setting, counting_operator
+from juncture.privacy.score import SCORES, BoundScore, Score, Setting, counting_operator
 from juncture.private.journal import Journal, Outcome
 from juncture.private.noise import ExactSampler, Integers, Sampler
+from juncture.private.selection import check_draws, choose_fitting, choose_many, score_in_units
 from juncture.private.sources.kept_counts import KeptCounts
 from juncture.private.sources.source import Source
 from juncture.tables.domain import Clique, Domain, names_of
@@ -41,7 +40,6 @@ Candidate = TypeVar("Candidate")
 _MIN_STDDEV = 1e-6
 # The largest scale of noise, in units of the lattice, that the samplers' integers hold.
 _MAX_SCALE = 2.0**54
-_MAX_ROUNDS, _MAX_ETA = 100_000, 100.0
 
 
 @dataclass(frozen=True)
@@ -79,8 +77,9 @@ class Curator:
     exact multiples of the lattice's unit (see `lattice`), so noise on that lattice with scale
     sensitivity / epsilon is the discrete Laplace mechanism, epsilon-private (Ghosh, Roughgarden and
     Sundararajan 2009), and with stddev sensitivity / sqrt(2 rho) the discrete Gaussian mechanism,
-    rho-zCDP (Canonne, Kamath and Steinke 2020). `select`: an exponential mechanism on a score that
-    moves between neighbouring tables by at most the sensitivity that its class proves.
+    rho-zCDP (Canonne, Kamath and Steinke 2020). `select` and `select_many`: exponential mechanisms
+    on a score that moves between neighbouring tables by at most the sensitivity that its class
+    proves (see `selection`).
     `draw_queries` proves its own. Everything is paid for before the data is looked at, and costs
     compose in the ledger.
 
@@ -169,11 +168,65 @@ class Curator:
         outcome = self._access([each.event for each in prepared], answer)
         return [each.measurement(values) for each, values in zip(prepared, outcome, strict=True)]
 
-    def select(self, score: Score[Candidate], price: Price) -> Candidate:
+    def select(
+        self,
+        score: Score[Candidate],
+        price: Price,
+        fits: Callable[[Candidate], bool] | None = None,
+    ) -> Candidate:
         """A candidate with a high score, by the exponential mechanism.
 
-        The score is one of `juncture.privacy.score`: only those are trusted with exact counts.
+        - `score`: one of `juncture.privacy.score`: only those are trusted with exact counts.
+        - `fits`: says which candidates may be chosen, at least one. The choice is among those, but
+          few of them are tested (see `selection.choose_fitting`). It must depend on public facts
+          alone, and must tell nobody what it was asked: only the chosen candidate is paid for.
         """
+        bound = self._bind(score)
+        parameters = {"candidates": bound.n_candidates}
+        event = Event(score.describe(), "exponential mechanism", price.selection_cost, parameters)
+
+        def choose() -> Outcome:
+            scores = score_in_units(bound, self._source.exact_counts(bound.cliques))
+            if fits is None:
+                index = scores.select(self._sampler, price)
+            else:
+                test = fits
+                index = choose_fitting(
+                    self._sampler, scores, price, lambda i: test(score.candidate(i))
+                )
+            return [np.array([index], dtype=np.float64)]
+
+        ((index,),) = self._access([event], choose)
+        return score.candidate(int(index))
+
+    def select_many(self, score: Score[Candidate], k: int, price: Price) -> list[Candidate]:
+        """The k candidates of k choices, one after another, each among those that are left.
+
+        All scores are computed once. Each choice is an exponential mechanism for a share 1 / k of
+        the price, among candidates that the earlier outcomes determine: by adaptive composition
+        all cost k times what one does. The ledger has one event.
+        """
+        bound = self._bind(score)
+        if not 1 <= k <= bound.n_candidates:
+            raise InvalidInput(
+                f"`k` must be between 1 and the number of candidates, {bound.n_candidates}; got "
+                f"{k}."
+            )
+        share = price.share(1.0 / k)
+        each = share.selection_cost
+        cost = Cost(epsilon=k * each.epsilon, rho=k * each.rho)
+        parameters = {"candidates": bound.n_candidates, "draws": k}
+        event = Event(f"{k} times {score.describe()}", "exponential mechanism", cost, parameters)
+
+        def choose() -> Outcome:
+            scores = score_in_units(bound, self._source.exact_counts(bound.cliques))
+            return [choose_many(self._sampler, scores, k, share).astype(np.float64)]
+
+        (indices,) = self._access([event], choose)
+        return [score.candidate(int(index)) for index in indices]
+
+    def _bind(self, score: Score[Candidate]) -> BoundScore:
+        """Check a score before it is paid for."""
         if type(score) not in SCORES:
             raise InvalidInput(
                 f"`score` must be one of {', '.join(each.__name__ for each in SCORES)}; got "
@@ -183,18 +236,7 @@ class Curator:
         bound = score.bind(Setting(self.domain, self.neighbours, self.public_n_records))
         if bound.n_candidates == 0:
             raise InvalidInput("`score` must have at least one candidate; got none.")
-        parameters = {"candidates": bound.n_candidates}
-        event = Event(score.describe(), "exponential mechanism", price.selection_cost, parameters)
-
-        def choose() -> Outcome:
-            scores = bound.evaluate(self._source.exact_counts(bound.cliques))
-            bounded = np.clip(scores, -score_units.MAX_SCORE, score_units.MAX_SCORE)
-            units = np.round(bounded * 2.0**score_units.PLACES).astype(np.int64)
-            moves = math.ceil(bound.sensitivity * 2**score_units.PLACES)
-            return [np.array([self._sampler.select(units, moves, price)], dtype=np.float64)]
-
-        ((index,),) = self._access([event], choose)
-        return score.candidate(int(index))
+        return bound
 
     def draw_queries(
         self,
@@ -227,7 +269,7 @@ class Curator:
             counting_operator(self.domain, clique, query)
             for clique, (_, query) in zip(cliques, queries, strict=True)
         ]
-        known = _check_draws(operators, satisfied, n_earlier, eta, draws)
+        known = check_draws(operators, satisfied, n_earlier, eta, draws)
         epsilon = 2.0 * eta * n_earlier / n_records + DRAW_SLACK
         cost = Cost(epsilon=draws * epsilon, rho=draws * epsilon**2 / 8.0)
         what = f"{draws} draws from {2 * len(known)} queries"
@@ -287,21 +329,3 @@ class Curator:
         units = np.round(np.clip(answers, -MAX_UNITS, MAX_UNITS)).astype(np.int64)
         noisy = self._sampler.add_noise(units, each.request.price.noise, each.scale)
         return np.asarray(noisy.astype(np.float64) * each.unit)
-
-
-def _check_draws(
-    operators: Sequence[Operator], satisfied: ArrayLike, n_earlier: int, eta: float, draws: int
-) -> np.ndarray:
-    known = np.asarray(satisfied, dtype=np.float64).reshape(-1)
-    if len(known) != sum(operator.n_rows for operator in operators):
-        raise InvalidInput(
-            f"`satisfied` must be a number for each query; got {len(known)} numbers."
-        )
-    valid = ((known >= 0) & (known <= n_earlier)).all() and 0 < n_earlier <= _MAX_ROUNDS
-    if not (valid and 0.0 < eta <= _MAX_ETA and draws > 0):
-        raise InvalidInput(
-            f"`satisfied` must lie between 0 and `n_earlier`, `n_earlier` between 1 and "
-            f"{_MAX_ROUNDS:,}, `eta` between 0 and {_MAX_ETA:g}, and `draws` above 0; got "
-            f"{n_earlier}, {eta} and {draws} for the last three."
-        )
-    return known
