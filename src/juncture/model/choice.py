@@ -28,6 +28,9 @@ _SHARED_BYTES = 1 << 24
 _FILLING_WORK, _SEARCH_WORK = 20, 10**8
 _ADVICE = "Ask about fewer attributes at a time, or compress them with Buckets, Range or Subset."
 
+# So many questions asked together may have a tree of this size, whatever the model's plan needs.
+_MANY_QUESTIONS, _MANY_BYTES = 64, 48 << 20
+
 
 class Choice:
     """The predicted memory and work of both ways, for one model.
@@ -45,6 +48,11 @@ class Choice:
         self._min_questions = _FILLING_WORK * plan.cells / (plan.operations + _SEARCH_WORK)
         self.n_calls = 0
         """How many questions have been answered by oracle calls."""
+
+    def expect_many(self, n_questions: int) -> None:
+        """Allow the tree more memory where many questions share it: calls would take far longer."""
+        if n_questions >= _MANY_QUESTIONS:
+            self._unweighed_bytes = max(self._unweighed_bytes, _MANY_BYTES)
 
     @property
     def shared_bytes(self) -> int:

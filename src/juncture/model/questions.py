@@ -19,6 +19,7 @@ from juncture.model.choice import Choice
 from juncture.model.clique_tree import CliqueTree
 from juncture.model.extension import Extension
 from juncture.model.measured import Measured
+from juncture.model.node_sums import NodeSums
 from juncture.model.pair_query import PairQuery
 from juncture.model.pair_routes import Routes
 from juncture.model.table import BoundedStore, Table, multiply
@@ -52,6 +53,7 @@ class _Shared:
 
     def __post_init__(self) -> None:
         self.messages: Messages = BoundedStore(self.kept_bytes)
+        self.sums = NodeSums(self.kept_bytes // 4)
 
     @property
     def is_full(self) -> bool:
@@ -102,6 +104,7 @@ class Questions:
 
     def project_many(self, asked: Sequence[Clique]) -> Iterator[Vector]:
         """The marginals on many sets of attributes, one after another, sharing their work."""
+        self._choice.expect_many(len(asked))
         kept_bytes = 0 if len(asked) == 1 else self._choice.shared_bytes
         mentioned = [self._mentioned(self._domain.canonical(names)) for names in asked]
         holders = [self._measured.find_holder(names) for names in mentioned]
@@ -193,7 +196,8 @@ class Questions:
             ):
                 return self._call(group, shared)
         if isinstance(walk, TreeWalk):
-            return Table(TreeQuery(self.tree, walk, shared.messages).answer(), names)
+            query = TreeQuery(self.tree, walk, shared.messages, shared.sums)
+            return Table(query.answer(), names)
         if shared.kept_bytes:
             pairs = [pair for pair in shared.list_open(index, _MAX_WAITING) if len(pair) == 2]
             walk = Routes(self._map, pairs, shared.kept_bytes)

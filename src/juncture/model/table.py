@@ -11,8 +11,10 @@ import numpy as np
 from juncture.tables.domain import Clique
 from juncture.tables.layout import Vector
 
-# With at least this many matrices in a batch, it is faster to loop over the batch innermost.
+# With at least this many matrices in a batch, it is faster to loop over the batch innermost, unless
+# each product has so many multiplications.
 _LARGE_BATCH = 8
+_LARGE_PRODUCT = 1 << 12
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -77,7 +79,10 @@ def multiply(left: Table, right: Table, summed: Iterable[str] = ()) -> Table:
     if not inner:
         axes = (*batch, *rows, *columns)
         values = left.as_blocks(batch, rows)[:, :, None] * right.as_blocks(batch, columns)[:, None]
-    elif math.prod(sizes[name] for name in batch) < _LARGE_BATCH:
+    elif (
+        math.prod(sizes[name] for name in batch) < _LARGE_BATCH
+        or math.prod(sizes[name] for name in (*rows, *inner, *columns)) >= _LARGE_PRODUCT
+    ):
         axes = (*batch, *rows, *columns)
         values = left.as_blocks(batch, rows, inner) @ right.as_blocks(batch, inner, columns)
     else:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from juncture.model.calibration import Calibration
+from juncture.model.node_sums import NodeSums
 from juncture.model.table import BoundedStore, Table, multiply
 from juncture.model.tree_walk import (
     Apply,
@@ -34,11 +35,19 @@ class TreeQuery:
 
     Queries that share a store of messages share what they have in common below the tops of their
     branches; that is only right for queries that put the same blocks on the same attributes. The
-    walk must have been planned with the store as it is.
+    walk must have been planned with the store as it is. Those that share a store of sums share the
+    sums of nodes' tables, whatever their blocks.
     """
 
-    def __init__(self, tree: Calibration, walk: TreeWalk, messages: Messages | None = None) -> None:
+    def __init__(
+        self,
+        tree: Calibration,
+        walk: TreeWalk,
+        messages: Messages | None = None,
+        sums: NodeSums | None = None,
+    ) -> None:
         self._tree, self._walk = tree, walk
+        self._sums = NodeSums(0) if sums is None else sums
         self._messages = BoundedStore(0) if messages is None else messages
         # What is there now may be gone when its step comes: new messages push old ones out.
         self._recalled = {
@@ -68,8 +77,8 @@ class TreeQuery:
             case Uniform(name):
                 size = self._tree.plan.domain[name]
                 return Table(np.full(size, 1.0 / size), (name,))
-            case Sum(table, keep):
-                return tables[table].sum_onto(keep)
+            case Sum():
+                return self._sum(step, tables[step.table])
             case Multiply(left, right, summed):
                 return multiply(tables[left], tables[right], summed)
             case Apply(table, name):
@@ -79,6 +88,12 @@ class TreeQuery:
                 mass = Table(self._tree.separator_mass(node), separator)
                 message = tables[table].divide(mass)
                 return self._messages.put(key, message, message.values.nbytes)
+
+    def _sum(self, step: Sum, table: Table) -> Table:
+        source = self._walk.steps[step.table]
+        if isinstance(source, Take):
+            return self._sums.sum_onto(source.node, table, step.keep)
+        return table.sum_onto(step.keep)
 
     def _apply(self, table: Table, name: str) -> Table:
         block, rest = self._walk.blocks[name], tuple(other for other in table.axes if other != name)

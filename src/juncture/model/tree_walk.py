@@ -210,22 +210,35 @@ class TreeWalk:
     def _walk_node(self, index: int, messages: Sequence[Outline], up: set[str]) -> Outline:
         """A node's table times the messages from below, onto what is asked or goes up.
 
-        The smallest message comes first. An attribute of the node may be summed out, or its block
-        applied, only when no message still to come (`later`) has it: a sum over d of p(d) m(d) is
-        not the sum of p(d) times the sum of m(d).
+        The message that leaves the smallest table comes first. An attribute of the node may be
+        summed out, or its block applied, only when no message still to come (`later`) has it: a sum
+        over d of p(d) m(d) is not the sum of p(d) times the sum of m(d).
         """
         clique = self._tree.nodes[index].clique
         table = self._add(Take(index), {name: self._domain[name] for name in clique})
-        waiting = sorted(messages, key=lambda message: message.cells)
-        queried, held = set(self.blocks), set(clique)
-        for at, message in enumerate(waiting):
-            later = held & self._axes(waiting[at:])
-            table = self._sum(table, queried | up | later)
+        waiting, held = list(messages), set(clique)
+        keep = set(self.blocks) | up
+        while waiting:
+            later = held & self._axes(waiting)
+            table = self._sum(table, keep | later)
             table = self._apply_blocks(table, held - up - later)
-            later = held & self._axes(waiting[at + 1 :])
-            table = self._multiply(table, message, queried | up | later)
+            message = waiting.pop(self._find_next(table, waiting, keep))
+            later = held & self._axes(waiting)
+            table = self._multiply(table, message, keep | later)
             table = self._apply_blocks(table, held - up - later)
-        return self._apply_blocks(self._sum(table, queried | up), held - up)
+        return self._apply_blocks(self._sum(table, keep), held - up)
+
+    def _find_next(self, table: Outline, waiting: Sequence[Outline], keep: set[str]) -> int:
+        """The index of the message whose product with a table is smallest, others still to come."""
+        if len(waiting) == 1:
+            return 0
+        sizes = []
+        for index, message in enumerate(waiting):
+            others = self._axes([*waiting[:index], *waiting[index + 1 :]])
+            both = {**table.sizes, **message.sizes}
+            left = math.prod(n for name, n in both.items() if name in keep or name in others)
+            sizes.append((left, message.cells))
+        return sizes.index(min(sizes))
 
     @staticmethod
     def _axes(tables: Iterable[Outline]) -> set[str]:
