@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from audit import lower_bound
+from juncture.mechanisms.aim import AIM
 from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import HDMM, Estimation
 from juncture.mechanisms.mwem import MWEM, Selection
@@ -84,8 +85,9 @@ def first_value(outcome: RunResult) -> float:
 
 def clique_and_value(outcome: RunResult) -> float:
     """Which clique was chosen and measured, and which of its values is large."""
-    measured = next(m for m in outcome.measurements if m.clique in WORKLOAD.cliques)
-    place = WORKLOAD.cliques.index(measured.clique)
+    measured = outcome.measurements[-1]
+    cliques = [(), *((name,) for name in DOMAIN), *WORKLOAD.cliques]
+    place = cliques.index(measured.clique)
     return 100.0 * place + float(np.clip(measured.values[0], -40, 40))
 
 
@@ -111,6 +113,7 @@ CASES: list[tuple[str, Any, Statistic]] = [
     ("hdmm", HDMM(Budget(epsilon=EPSILON), estimation=LOCAL), first_value),
     ("mwem", MWEM(Budget(epsilon=EPSILON), rounds=1, max_steps=5), clique_and_value),
     ("mwem, single columns", MWEM(Budget(epsilon=EPSILON), rounds=1, max_steps=5), first_value),
+    ("aim", AIM(Budget(epsilon=EPSILON), rounds=4, max_steps=5), clique_and_value),
     (
         "mwem, queries",
         MWEM(Budget(epsilon=EPSILON), rounds=1, max_steps=5, selection=Selection.QUERY),

@@ -10,6 +10,7 @@ import typing as _typing
 from juncture._util.lazy import export as _export
 
 if _typing.TYPE_CHECKING:
+    from juncture.mechanisms.aim import AIM as AIM
     from juncture.mechanisms.dual_query import DualQuery as DualQuery
     from juncture.mechanisms.hdmm import HDMM as HDMM
     from juncture.mechanisms.mechanism import Findings as Findings
@@ -24,6 +25,7 @@ else:
     __getattr__, __dir__, __all__ = _export(
         __name__,
         {
+            "juncture.mechanisms.aim": ["AIM"],
             "juncture.mechanisms.dual_query": ["DualQuery"],
             "juncture.mechanisms.hdmm": ["HDMM"],
             "juncture.mechanisms.mechanism": ["Findings", "MarginalForecast", "Mechanism", "Run"],

@@ -13,9 +13,8 @@ from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import needs_tree
 from juncture.errors import InvalidInput
-from juncture.fit.total import estimate_total
 from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
-from juncture.mechanisms.mwem_state import ModelState, State, WeightState
+from juncture.mechanisms.mwem_state import ModelState, State, WeightState, find_total
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import Price
@@ -275,9 +274,7 @@ def _measure_first(curator: Curator, prices: Prices) -> tuple[float, list[Measur
         measured = curator.measure_all(requests)
     elif prices.total is not None:
         measured = [curator.measure((), prices.total)]
-    if curator.public_n_records is not None:
-        return float(curator.public_n_records), measured
-    return max(1.0, float(round(estimate_total(curator.domain, measured).total))), measured
+    return find_total(curator, measured), measured
 
 
 def extract_row(task: Task, domain: Domain, row: int) -> Kron:

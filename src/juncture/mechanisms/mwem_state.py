@@ -1,9 +1,10 @@
-"""The estimates that MWEM updates after each round: a model, or multiplicative weights."""
+"""The estimates that mechanisms update after each round: a model, or multiplicative weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import choose_oracle, needs_tree
@@ -13,11 +14,15 @@ from juncture.fit.estimation import Estimate, estimate
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.raking import Raking
 from juncture.fit.summary import FitSummary
+from juncture.fit.total import estimate_total
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
+
+if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
+    from juncture.private.curator import Curator
 
 # The records and the accuracy of all rounds but the last, whose models only serve to choose.
 _ROUND_RECORDS, _ROUND_TOLERANCE = 50_000, 0.02
@@ -54,15 +59,24 @@ class ModelState(State):
     """The graphical-model form."""
 
     def __init__(
-        self, domain: Domain, total: float, max_steps: int, oracle: OracleFactory | str = "exact"
-    ) -> None:
-        self._total, self._max_steps, self._oracle = total, max_steps, oracle
+        self, domain: Domain, total: float, max_steps: int,
+        oracle: OracleFactory | str = "exact", tolerance: float = 2e-3,
+    ) -> None:  # fmt: skip
+        self._total, self._max_steps, self._tolerance = total, max_steps, tolerance
+        self._oracle = oracle
         self._needs_tree = needs_tree(oracle)
         self.model = Model.of_potentials(domain, [], total)
 
-    def update(self, measurements: Sequence[Measurement], *, is_last: bool = False) -> None:
-        """See `State.update`."""
+    def update(
+        self,
+        measurements: Sequence[Measurement],
+        *,
+        is_last: bool = False,
+        total: float | None = None,
+    ) -> None:
+        """See `State.update`; `total` is the number of records, if it is known better by now."""
         assert self.model is not None
+        self._total = self._total if total is None else total
         domain, cliques = self.model.domain, [each.clique for each in measurements]
         choice = choose_oracle(self._oracle, domain, cliques)
         if isinstance(choice.factory, Particles):
@@ -71,7 +85,8 @@ class ModelState(State):
         # A round's fit is only the start of the next: a proof that it is the best would be wasted.
         result: Estimate = estimate(
             domain, measurements, total=self._total, start=self.model, solver=Accelerated(),
-            max_steps=self._max_steps, plan=choice.plan, oracle=choice.factory,
+            max_steps=self._max_steps, tolerance=self._tolerance, plan=choice.plan,
+            oracle=choice.factory,
         )  # fmt: skip
         self.model, self.fit = result.model, result.summary
 
@@ -135,3 +150,10 @@ class WeightState(State):
     def cells_with(self, clique: Clique) -> int:
         """See `State.cells_with`."""
         return self._domain.size_of(clique)
+
+
+def find_total(curator: Curator, measurements: Sequence[Measurement]) -> float:
+    """The number of records: the public one, or what the measurements say, at least 1."""
+    if curator.public_n_records is not None:
+        return float(curator.public_n_records)
+    return max(1.0, float(round(estimate_total(curator.domain, measurements).total)))

@@ -52,6 +52,10 @@ _OFFERS = {
         _import("mwem", "MWEM"),
         "measures each column, then, round by round, what the model gets most wrong",
     ),
+    "aim": Offer(
+        _import("aim", "AIM"),
+        "measures each column, then what the model gets most wrong, with ever less noise",
+    ),
     "privbayes": Offer(
         _import("privbayes", "PrivBayes"),
         "measures one table for each column with the columns that it depends on",

@@ -1,0 +1,241 @@
+"""AIM: single columns first, then, round by round, what the model gets most wrong for its price."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from juncture._util.watch import Watch
+from juncture.errors import InvalidInput
+from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
+from juncture.mechanisms.mwem_state import ModelState, find_total
+from juncture.mechanisms.spending import Spending
+from juncture.privacy.accounting import Cost, Neighbours
+from juncture.privacy.budget import Budget
+from juncture.privacy.price import Price
+from juncture.privacy.request import Request
+from juncture.privacy.score import MarginalError
+from juncture.tables.domain import Clique
+from juncture.tables.factor import Factor
+from juncture.tables.workload import Workload
+
+if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
+    from juncture.private.curator import Curator
+
+# First rounds for each column, as the authors have them.
+_ROUNDS_PER_COLUMN = 16
+# How well a round's fit must be: closer ones take longer and choose no better.
+_TOLERANCE = 5e-3
+
+
+@dataclass(frozen=True)
+class AIM(Mechanism):
+    """AIM (McKenna, Mullins, Sheldon and Miklau 2022), through a curator.
+
+    Every column of the workload is measured first. Each round then chooses a set of columns below
+    one of the workload's, and measures it. Its score is how far the model is from the true table,
+    less the error that measuring it would have, times how much the workload has in common with it.
+    Where a measurement moves the model by no more than its own noise, rounds become four times as
+    dear (twice, for a pure epsilon): half the noise. The last round takes all that is left.
+
+    Privacy: measurements and choices go through the curator, each for a price that `Spending` gives
+    out, a filter that never gives more than the budget's price in all. Prices depend on earlier
+    outcomes only; by fully adaptive composition (see `Spending`) the run costs at most the budget.
+    The score is not monotonic (a record more brings a table nearer to the model, or takes it
+    further away), so a choice pays for both directions. Which sets fit depends on the model alone.
+
+    >>> from juncture.tables.domain import Domain
+    >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 2)
+    >>> run = AIM(Budget(rho=0.1)).prepare(workload, Neighbours.ADD_OR_REMOVE)
+    >>> len(run.costs), round(sum(cost.rho for cost in run.costs), 12)
+    (62, 0.1)
+    """
+
+    name: ClassVar[str] = "aim"
+
+    budget: Budget
+    _: KW_ONLY
+    rounds: int | None = None
+    """The budget of a first round is the whole over this; by default, 16 for each column."""
+    measured_fraction: float = 0.9
+    """The fraction of a round's price that is spent on measuring; the rest is spent on choosing."""
+    max_model_cells: int = 4_000_000
+    """Choices that would make the model larger are not made; the limit grows with the spending."""
+    max_steps: int = 1000
+    """The most steps of the model's fit after each round."""
+
+    def prepare(
+        self,
+        workload: Workload,
+        neighbours: Neighbours,
+        n_records: int | None = None,  # noqa: ARG002
+    ) -> Run:
+        """List the candidates, and bound the costs: without dearer rounds there are the most."""
+        refuse_empty(workload)
+        weights = weigh_candidates(workload)
+        schedule = self._schedule(weights)
+        stddev = refuse_useless(schedule.measurement.cell_stddev(neighbours))
+        costs = tuple(schedule.list_costs())
+        n_rounds = (len(costs) - len(schedule.columns)) // 2
+        return Run(
+            mechanism=self.name,
+            workload=workload,
+            budget=self.budget,
+            neighbours=neighbours,
+            costs=costs,
+            costs_are_exact=False,
+            cell_stddev=stddev,
+            execute=lambda curator, watch: self._execute(curator, weights, watch),
+            facts=(
+                ("every single column", f"measured first, each for {schedule.measurement}"),
+                ("rounds", f"at most {n_rounds}: each chooses one marginal of {len(weights)}, "
+                 "measures it"),
+                ("a first choice costs", str(schedule.choice)),
+                ("a first measurement costs", str(schedule.measurement)),
+                ("noise on a measured cell", f"standard deviation {stddev:.3g} at first"),
+            ),
+        )  # fmt: skip
+
+    def _schedule(self, weights: dict[Clique, float]) -> _Schedule:
+        columns = [clique for clique in weights if len(clique) == 1]
+        rounds = _ROUNDS_PER_COLUMN * len(columns) if self.rounds is None else self.rounds
+        if rounds <= len(columns):
+            raise InvalidInput(
+                f"`rounds` must be more than the {len(columns)} columns, which are measured first; "
+                f"got {rounds}."
+            )
+        if not 0.0 < self.measured_fraction < 1.0:
+            raise InvalidInput(
+                f"`measured_fraction` must lie between 0 and 1; got {self.measured_fraction}."
+            )
+        whole = self.budget.price
+        return _Schedule(whole, columns, whole.share(1.0 / rounds), self.measured_fraction)
+
+    def _execute(self, curator: Curator, weights: dict[Clique, float], watch: Watch) -> Findings:
+        """Choose, measure and fit, until the budget is spent."""
+        schedule = self._schedule(weights)
+        measurements = curator.measure_all(schedule.take_columns())
+        total = find_total(curator, measurements)
+        state = ModelState(curator.domain, total, self.max_steps, tolerance=_TOLERANCE)
+        state.update(measurements)
+        chosen = list[Clique]()
+        while not schedule.spending.is_over:
+            choice, measurement = schedule.take_round()
+            limit = int(self.max_model_cells * schedule.spending.spent_share)
+            noise = _mean_absolute_noise(measurement, curator.neighbours)
+            clique, before = _choose(curator, state, weights, (choice, noise, limit))
+            measurements.append(curator.measure(clique, measurement))
+            chosen.append(clique)
+            state.update(measurements, total=find_total(curator, measurements))
+            moved = np.abs(state.project(clique).values - before.values).sum()
+            if moved <= noise * curator.domain.size_of(clique):
+                schedule.make_dearer()
+            watch("choosing and measuring", round(1000 * schedule.spending.spent_share), 1000)
+        details = {"rounds": len(chosen), "chosen": [list(clique) for clique in chosen]}
+        return Findings(state.project, state.model, measurements, state.fit, details)
+
+
+class _Schedule:
+    """What the columns and the rounds of one run cost."""
+
+    def __init__(
+        self, whole: Price, columns: Sequence[Clique], one_round: Price, measured: float
+    ) -> None:
+        self.spending, self.columns = Spending(whole), columns
+        self._whole, self._round, self._measured = whole, one_round, measured
+
+    @property
+    def measurement(self) -> Price:
+        """What a measurement of the next round costs."""
+        return self._round.share(self._measured)
+
+    @property
+    def choice(self) -> Price:
+        """What the next choice costs."""
+        return self._round.share(1.0 - self._measured)
+
+    def take_columns(self) -> list[Request]:
+        """Measure every column, each for the measurement of a first round."""
+        return [Request(clique, self.spending.take(self.measurement)) for clique in self.columns]
+
+    def take_round(self) -> tuple[Price, Price]:
+        """The prices of the next choice and measurement."""
+        whole = self.spending.take_round(self._round)
+        return whole.share(1.0 - self._measured), whole.share(self._measured)
+
+    def make_dearer(self) -> None:
+        """Halve the noise of later rounds."""
+        self._round = self._round.share(2.0**self._round.norm)
+
+    def list_costs(self) -> Iterator[Cost]:
+        """The costs of a run whose rounds never become dearer, the one with the most events."""
+        plain = _Schedule(self._whole, self.columns, self._round, self._measured)
+        for request in plain.take_columns():
+            yield request.price.cost
+        while not plain.spending.is_over:
+            choice, measurement = plain.take_round()
+            yield choice.selection_cost
+            yield measurement.cost
+
+
+def weigh_candidates(workload: Workload) -> dict[Clique, float]:
+    """Every set of columns below one of the workload's, and how much the workload overlaps it.
+
+    The weight of a set is the sum of the numbers of columns that it has in common with each task,
+    over the largest such sum.
+
+    >>> from juncture.tables.domain import Domain
+    >>> workload = Workload.of_marginals(Domain({"age": 3, "sex": 2}), [("age", "sex"), ("sex",)])
+    >>> weigh_candidates(workload)
+    {('age',): 0.3333333333333333, ('sex',): 0.6666666666666666, ('age', 'sex'): 1.0}
+    """
+    domain = workload.domain
+    uses = Counter(name for task in workload.tasks for name in set(task.clique))
+    cliques = dict.fromkeys(domain.canonical(task.clique) for task in workload.tasks)
+    below = {
+        subset
+        for clique in cliques
+        for size in range(1, len(clique) + 1)
+        for subset in combinations(clique, size)
+    }
+    if not below:
+        raise InvalidInput("`workload` must have a task about a column; got none.")
+    position = domain.positions
+    ordered = sorted(below, key=lambda each: (len(each), [position[name] for name in each]))
+    # Summing |r & s| over all tasks s is counting, for each column of r, the tasks that have it.
+    sums = {clique: sum(uses[name] for name in clique) for clique in ordered}
+    largest = max(sums.values())
+    return {clique: overlap / largest for clique, overlap in sums.items()}
+
+
+def _mean_absolute_noise(price: Price, neighbours: Neighbours) -> float:
+    """The expected error of a measured count, not its square."""
+    return price.noise.mean_absolute(price.cell_stddev(neighbours))
+
+
+def _choose(
+    curator: Curator,
+    state: ModelState,
+    weights: dict[Clique, float],
+    terms: tuple[Price, float, int],
+) -> tuple[Clique, Factor]:
+    """A set of columns that fits, and what the model says of it."""
+    price, noise, limit = terms
+    assert state.model is not None
+    plan, domain = state.model.plan, curator.domain
+    # What is in the model already fits, whatever the limit.
+    max_cells = max(limit, plan.cells)
+    small = [clique for clique in weights if domain.size_of(clique) <= max_cells]
+    estimates = dict(zip(small, state.project_all(small), strict=True))
+    score = MarginalError(
+        estimates,
+        penalties={clique: noise * domain.size_of(clique) for clique in small},
+        weights={clique: weights[clique] for clique in small},
+    )
+    chosen = curator.select(score, price, lambda clique: plan.fits_with(clique, max_cells))
+    return chosen, estimates[chosen]
