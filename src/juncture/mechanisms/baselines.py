@@ -1,0 +1,125 @@
+"""Two plain mechanisms to hold others against: single columns only, or everything asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from juncture.engine.oracle import OracleFactory
+from juncture.mechanisms.measured_once import MeasuredOnce, find_stddev
+from juncture.mechanisms.mechanism import MarginalForecast, Mechanism, Run, refuse_empty
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
+from juncture.privacy.request import Request
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.workload import Workload
+
+
+@dataclass(frozen=True)
+class Independent(Mechanism):
+    """Measure every single column, and nothing else: the model's columns are independent.
+
+    Privacy: each column is measured through the curator for an equal share of the budget's price;
+    by sequential composition all cost the budget.
+
+    >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 2)
+    >>> run = Independent(Budget(epsilon=1.0)).prepare(workload, Neighbours.ADD_OR_REMOVE)
+    >>> [cost.epsilon for cost in run.costs]
+    [0.5, 0.5]
+    """
+
+    name: ClassVar[str] = "independent"
+
+    budget: Budget
+    _: KW_ONLY
+    max_steps: int = 5000
+    """The most steps of the fit, which stops when only noise is left to fit."""
+
+    def prepare(
+        self,
+        workload: Workload,
+        neighbours: Neighbours,
+        n_records: int | None = None,  # noqa: ARG002
+    ) -> Run:
+        """Divide the budget equally between the columns."""
+        refuse_empty(workload)
+        price = self.budget.price.share(1.0 / len(workload.domain))
+        return MeasuredOnce(
+            name=self.name, budget=self.budget, workload=workload, neighbours=neighbours,
+            requests=[Request((name,), price) for name in workload.domain],
+            oracle="exact", max_model_cells=sum(workload.domain.shape), max_steps=self.max_steps,
+        ).prepare()  # fmt: skip
+
+
+class Division(StrEnum):
+    """How the budget is divided between marginals."""
+
+    EQUAL = "equal"
+    """The same share, and so the same noise, for each."""
+    CELLS = "cells"
+    """More for large ones, so that the squared errors of all cells add up to the least."""
+
+
+@dataclass(frozen=True)
+class Direct(Mechanism):
+    """Measure every marginal of the workload once, and nothing else.
+
+    Privacy: each set of columns is measured through the curator for its share of the budget's
+    price. Shares depend on the workload alone and add up to 1: by sequential composition all cost
+    the budget.
+
+    >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2, "work": 2}), 2)
+    >>> run = Direct(Budget(rho=0.3)).prepare(workload, Neighbours.ADD_OR_REMOVE)
+    >>> [(each.clique, round(each.stddev, 2)) for each in run.marginals]
+    [(('age', 'sex'), 2.24), (('age', 'work'), 2.24), (('sex', 'work'), 2.24)]
+    """
+
+    name: ClassVar[str] = "direct"
+
+    budget: Budget
+    _: KW_ONLY
+    division: Division = Division.EQUAL
+    oracle: OracleFactory | str = "auto"
+    """What computes marginals: "exact", "records", or the one that suits the tree's size."""
+    max_model_cells: int = 4_000_000
+    """Where a junction tree would have more cells, "auto" takes records."""
+    max_steps: int = 5000
+    """The most steps of the fit, which stops when only noise is left to fit."""
+
+    def prepare(
+        self,
+        workload: Workload,
+        neighbours: Neighbours,
+        n_records: int | None = None,  # noqa: ARG002
+    ) -> Run:
+        """Divide the budget between the workload's sets of columns, and plan the model."""
+        refuse_empty(workload)
+        domain, price = workload.domain, self.budget.price
+        cliques = list(dict.fromkeys(domain.canonical(clique) for clique in workload.cliques))
+        shares = self._divide(domain, cliques)
+        requests = [Request(c, price.share(s)) for c, s in zip(cliques, shares, strict=True)]
+        forecasts = [_forecast(domain, request, neighbours) for request in requests]
+        return MeasuredOnce(
+            name=self.name, budget=self.budget, workload=workload, neighbours=neighbours,
+            requests=requests, oracle=self.oracle, max_model_cells=self.max_model_cells,
+            max_steps=self.max_steps,
+        ).prepare(forecasts)  # fmt: skip
+
+    def _divide(self, domain: Domain, cliques: Sequence[Clique]) -> list[float]:
+        """The share of each.
+
+        The variance of a cell goes down with the share for Gaussian noise, and with its square for
+        Laplace noise. The sum of cells / share**p is least where the share is the cells to the
+        power 1 / (p + 1).
+        """
+        power = 0.0 if self.division is Division.EQUAL else 1.0 / (4 - self.budget.price.norm)
+        weights = [domain.size_of(clique) ** power for clique in cliques]
+        return [weight / sum(weights) for weight in weights]
+
+
+def _forecast(domain: Domain, request: Request, neighbours: Neighbours) -> MarginalForecast:
+    stddev = find_stddev(domain, request, neighbours)
+    cells, share = domain.size_of(request.clique), request.price.amount
+    return MarginalForecast(request.clique, cells, share=share, stddev=stddev, error=stddev)
