@@ -15,11 +15,19 @@ from juncture.engine.particles import Particles
 from juncture.engine.plan import Plan
 from juncture.errors import BudgetExceeded, InvalidInput, ModelTooLarge
 from juncture.mechanisms.aim import AIM, weigh_candidates
+from juncture.mechanisms.baselines import Direct, Division, Independent
 from juncture.mechanisms.hdmm import HDMM, Estimation, Template
+from juncture.mechanisms.mst import MST, find_rare
 from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.mechanisms.mwem import MWEM, Selection, Update, extract_row
 from juncture.mechanisms.parent_sets import find_parent_sets
 from juncture.mechanisms.privbayes import PrivBayes
+from juncture.mechanisms.residual_planner import (
+    Balance,
+    ResidualPlanner,
+    contrasts,
+    weigh_residuals,
+)
 from juncture.mechanisms.strategy import Shares
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
@@ -68,6 +76,12 @@ FORMS = [
     Form("mwem, factored", MWEM(ONE, rounds=8, update=Update.FACTORED, passes=400), 0.06),
     Form("mwem, full", MWEM(ONE, rounds=8, update=Update.FULL, passes=400), 0.06),
     Form("aim", AIM(ONE), 0.02),
+    Form("mst", MST(ONE), 0.05),
+    Form("residual", ResidualPlanner(ONE), 0.01),
+    Form("residual, marginals", ResidualPlanner(ONE, balance=Balance.MARGINALS), 0.01),
+    Form("direct", Direct(ONE), 0.01),
+    Form("direct, by cells", Direct(ONE, division=Division.CELLS), 0.01),
+    Form("independent", Independent(ONE), 0.5),
     Form("privbayes, model", PrivBayes(ONE), 0.05, REPLACE),
     Form(
         "privbayes, mutual information",
@@ -425,6 +439,159 @@ def test_aim_refuses_what_it_cannot_do() -> None:
             bad.prepare(WORKLOAD, Neighbours.REPLACE)
     with pytest.raises(InvalidInput, match="about a column"):
         AIM(ONE).prepare(Workload.of_marginals(DOMAIN, [()]), Neighbours.REPLACE)
+
+
+# MST.
+
+
+def simulate(mechanism: Any, source: CodedTable, path: Path, workload: Workload) -> Any:
+    """A run on replaced records, with the mechanism's own budget."""
+    ledger = Ledger.create(path, mechanism.budget, Neighbours.REPLACE)
+    curator = SimulatedCurator(source, ledger, rng=np.random.default_rng(0))
+    return mechanism.run(curator, workload)
+
+
+def test_mst_finds_the_tree_of_a_tree(tmp_path: Path) -> None:
+    """With next to no noise, the pairs that it chooses are those that made the records."""
+    result = simulate(MST(Budget(rho=1e6)), table(), tmp_path / "ledger", WORKLOAD)
+    assert {frozenset(edge) for edge in result.details["tree"]} == {
+        frozenset("ab"),
+        frozenset("bc"),
+        frozenset("cd"),
+    }
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_mst_of_few_columns(n_columns: int, tmp_path: Path) -> None:
+    """All of the budget is spent, and as many pairs measured as a tree has edges."""
+    domain = Domain(dict(list(DOMAIN.items())[:n_columns]))
+    rng = np.random.default_rng(0)
+    columns = {name: rng.integers(0, size, 100) for name, size in domain.items()}
+    mechanism = MST(Budget(rho=0.3))
+    workload = Workload.all_marginals(domain, 1)
+    result = simulate(mechanism, CodedTable(domain, columns), tmp_path / "ledger", workload)
+    assert len(result.measurements) == 2 * n_columns - 1
+    paid = [entry.cost for entry in result.guarantee.events]
+    assert mechanism.budget.compose(paid) == pytest.approx(0.3)
+
+
+def test_rare_values_are_measured_together(tmp_path: Path) -> None:
+    """In pairs they are one answer; the model still has every value, and keeps the records."""
+    domain = Domain({"a": 40, "b": 2, "c": 2})
+    rng = np.random.default_rng(0)
+    a = np.where(rng.random(2000) < 0.98, rng.integers(0, 3, 2000), rng.integers(3, 40, 2000))
+    source = CodedTable(domain, {"a": a, "b": a % 2, "c": rng.integers(0, 2, 2000)})
+    workload = Workload.all_marginals(domain, 2)
+    result = simulate(MST(Budget(rho=0.1)), source, tmp_path / "ledger", workload)
+    assert result.details["merged"] == ["a"]
+    (pair,) = (m for m in result.measurements if set(m.clique) == {"a", "b"})
+    assert pair.n_rows == 2 * 4
+    values = result.project(("a", "b")).values
+    assert values.shape == (40, 2)
+    assert values.sum() == pytest.approx(2000)
+
+
+def test_what_is_rare() -> None:
+    """Below three standard deviations; one value alone, or all of them, are not merged."""
+    assert find_rare(Measurement(("a",), [9.0, 2.9, 3.1, -1.0], stddev=1.0)) is not None
+    assert find_rare(Measurement(("a",), [9.0, 2.9, 3.1], stddev=1.0)) is None
+    assert find_rare(Measurement(("a",), [2.0, 2.9, 1.1], stddev=1.0)) is None
+
+
+# Plain measurements.
+
+
+def test_direct_shares_by_cells_are_the_best() -> None:
+    """No other division of the budget has less total variance; equal noise with equal shares."""
+    for budget, power in ((Budget(rho=0.1), 1), (Budget(epsilon=1.0), 2)):
+        run = Direct(budget, division=Division.CELLS).prepare(WORKLOAD, Neighbours.REPLACE)
+        total = sum(each.cells * each.stddev**2 for each in run.marginals)
+        shares = np.array([each.share for each in run.marginals])
+        for seed in range(20):
+            other = shares * np.exp(0.1 * np.random.default_rng(seed).normal(size=len(shares)))
+            factor = (shares / (other * shares.sum() / other.sum())) ** power
+            cells = np.array([each.cells * each.stddev**2 for each in run.marginals])
+            assert (cells * factor).sum() >= total * (1 - 1e-12)
+        equal = Direct(budget).prepare(WORKLOAD, Neighbours.REPLACE)
+        assert len({round(each.stddev, 9) for each in equal.marginals}) == 1
+
+
+def test_large_trees_are_not_built_by_default() -> None:
+    """Where an exact fit would be slow, a plan has records, unless an oracle is named."""
+    wide = Workload.all_marginals(Domain({f"x{i}": 8 for i in range(9)}), 2)
+    for make in (Direct, ResidualPlanner):
+        runs = [make(ONE).prepare(each, Neighbours.REPLACE) for each in (wide, WORKLOAD)]
+        runs.append(make(ONE, oracle="records").prepare(WORKLOAD, Neighbours.REPLACE))
+        plans = [run.plan for run in runs]
+        assert [plan is not None and plan.has_tree for plan in plans] == [False, True, False]
+
+
+# ResidualPlanner.
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 50])
+def test_contrasts_are_orthonormal(size: int) -> None:
+    """Among each other and to the total; every column has the same norm."""
+    rows = contrasts(size)
+    np.testing.assert_allclose(rows @ rows.T, np.eye(size - 1), atol=1e-12)
+    np.testing.assert_allclose(rows.T @ rows, np.eye(size) - 1 / size, atol=1e-12)
+
+
+def test_residuals_reach_the_bound_of_every_linear_mechanism() -> None:
+    """The total variance is the singular-value bound of the matrix mechanism, from the matrix."""
+    rho = 0.4
+    run = ResidualPlanner(Budget(rho=rho)).prepare(WORKLOAD, Neighbours.ADD_OR_REMOVE)
+    total = sum(each.cells * each.error**2 for each in run.marginals)
+    positions = np.arange(DOMAIN.size).reshape(DOMAIN.shape)
+    rows = []
+    for clique in WORKLOAD.cliques:
+        for cell in np.ndindex(*[DOMAIN[name] for name in clique]):
+            index = [slice(None)] * len(DOMAIN)
+            for name, value in zip(clique, cell, strict=True):
+                index[list(DOMAIN).index(name)] = value
+            row = np.zeros(DOMAIN.size)
+            row[positions[tuple(index)].reshape(-1)] = 1.0
+            rows.append(row)
+    singular = np.linalg.svd(np.array(rows), compute_uv=False)
+    assert total == pytest.approx(singular.sum() ** 2 / DOMAIN.size / (2 * rho), rel=1e-9)
+
+
+def test_residuals_have_the_errors_that_were_forecast(tmp_path: Path) -> None:
+    """Least squares on many runs: the spread of a cell is what was known before."""
+    domain = Domain({"a": 3, "b": 4})
+    workload = Workload.all_marginals(domain, 2)
+    mechanism = ResidualPlanner(Budget(rho=0.05), max_steps=1)
+    run = mechanism.prepare(workload, Neighbours.ADD_OR_REMOVE)
+    source = CodedTable(domain, {"a": np.zeros(50, dtype=int), "b": np.ones(50, dtype=int)})
+    ledger = Ledger.create(tmp_path / "ledger", Budget(rho=1e6))
+    curator = SimulatedCurator(source, ledger, rng=np.random.default_rng(0))
+    exact, errors = source.exact_counts([("a", "b")])[0].values.reshape(-1), []
+    for _ in range(300):
+        measured = run(curator).measurements
+        matrix = np.concatenate([_dense(m, domain) / m.stddev for m in measured])
+        values = np.concatenate([m.values / m.stddev for m in measured])
+        errors.append(np.linalg.lstsq(matrix, values, rcond=None)[0] - exact)
+    spread = float(np.sqrt(np.mean(np.square(errors))))
+    assert spread == pytest.approx(run.marginals[0].error, rel=0.05)
+
+
+def _dense(measured: Measurement, domain: Domain) -> np.ndarray:
+    """The matrix of a measurement on the full table."""
+    rows = []
+    for cell in np.eye(domain.size).reshape(-1, *domain.shape):
+        table = Factor(domain, cell).project(measured.clique)
+        rows.append(measured.operator(domain).apply(table.values).reshape(-1))
+    return np.array(rows).T
+
+
+def test_residuals_leave_out_what_says_nothing() -> None:
+    """Columns of one value have no contrast, and very long ones are refused."""
+    domain = Domain({"a": 3, "one": 1, "b": 2})
+    weights = weigh_residuals(Workload.all_marginals(domain, 2))
+    assert set(weights) == {(), ("a",), ("b",), ("a", "b")}
+    long = Workload.all_marginals(Domain({"a": 1001}), 1)
+    with pytest.raises(InvalidInput, match="at most 1,000 values"):
+        ResidualPlanner(ONE).prepare(long, Neighbours.REPLACE)
 
 
 def test_the_papers_workload() -> None:

@@ -44,7 +44,9 @@ class Interrupted(CodedTable):
         return super().exact_counts(cliques)
 
 
-@pytest.mark.parametrize("name", ["hdmm", "mwem", "aim", "privbayes", "dualquery"])
+@pytest.mark.parametrize(
+    "name", ["hdmm", "mwem", "aim", "mst", "residual", "privbayes", "dualquery"]
+)
 @pytest.mark.parametrize("n_counts", [0, 1, 3])
 def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path, name: str, n_counts: int) -> None:
     """After an interruption at any count, the rest costs what was left, and old answers are kept.

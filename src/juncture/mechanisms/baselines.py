@@ -49,7 +49,7 @@ class Independent(Mechanism):
         return MeasuredOnce(
             name=self.name, budget=self.budget, workload=workload, neighbours=neighbours,
             requests=[Request((name,), price) for name in workload.domain],
-            oracle="exact", max_model_cells=sum(workload.domain.shape), max_steps=self.max_steps,
+            oracle="exact", max_steps=self.max_steps,
         ).prepare()  # fmt: skip
 
 
@@ -82,9 +82,7 @@ class Direct(Mechanism):
     _: KW_ONLY
     division: Division = Division.EQUAL
     oracle: OracleFactory | str = "auto"
-    """What computes marginals: "exact", "records", or the one that suits the tree's size."""
-    max_model_cells: int = 4_000_000
-    """Where a junction tree would have more cells, "auto" takes records."""
+    """What computes marginals: "exact", "records", or, by default, the one that is fast."""
     max_steps: int = 5000
     """The most steps of the fit, which stops when only noise is left to fit."""
 
@@ -103,8 +101,7 @@ class Direct(Mechanism):
         forecasts = [_forecast(domain, request, neighbours) for request in requests]
         return MeasuredOnce(
             name=self.name, budget=self.budget, workload=workload, neighbours=neighbours,
-            requests=requests, oracle=self.oracle, max_model_cells=self.max_model_cells,
-            max_steps=self.max_steps,
+            requests=requests, oracle=self.oracle, max_steps=self.max_steps,
         ).prepare(forecasts)  # fmt: skip
 
     def _divide(self, domain: Domain, cliques: Sequence[Clique]) -> list[float]:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
-from juncture.engine.oracle_choice import choose_oracle
-from juncture.engine.oracle_names import OracleName
-from juncture.engine.plan import Plan
+from juncture.engine.oracle_choice import OracleChoice, choose_oracle
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.mechanisms.mechanism import Findings, MarginalForecast, Run, refuse_useless
@@ -39,8 +37,6 @@ class MeasuredOnce:
     requests: Sequence[Request]
     """Their prices add up to the budget's."""
     oracle: OracleFactory | str
-    """For "auto", exact where the tree has at most `max_model_cells`, and records elsewhere."""
-    max_model_cells: int
     max_steps: int
 
     @property
@@ -53,29 +49,27 @@ class MeasuredOnce:
     def prepare(self, marginals: Sequence[MarginalForecast] = ()) -> Run:
         """Plan the model; refuses one that does not fit, and noise that makes answers useless."""
         cliques = [request.clique for request in self.requests]
-        oracle, plan = choose_oracle(self.oracle, self.workload.domain, cliques)
-        if self.oracle == OracleName.AUTO and plan.has_tree and plan.cells > self.max_model_cells:
-            oracle, plan = choose_oracle(OracleName.RECORDS, self.workload.domain, cliques)
+        choice = choose_oracle(self.oracle, self.workload.domain, cliques)
         return Run(
             mechanism=self.name,
             workload=self.workload,
             budget=self.budget,
             neighbours=self.neighbours,
             costs=tuple(request.price.cost for request in self.requests),
-            execute=lambda curator, watch: self._execute(curator, oracle, plan, watch),
-            plan=plan,
+            execute=lambda curator, watch: self._execute(curator, choice, watch),
+            plan=choice.plan,
+            oracle=choice,
             marginals=tuple(marginals),
             cell_stddev=statistics.median(map(refuse_useless, self.stddevs)),
         )
 
-    def _execute(
-        self, curator: Curator, oracle: OracleFactory, plan: Plan, watch: Watch
-    ) -> Findings:
+    def _execute(self, curator: Curator, choice: OracleChoice, watch: Watch) -> Findings:
         watch("measuring", 0, len(self.requests))
         measurements = curator.measure_all(self.requests)
         fit = estimate(
-            self.workload.domain, measurements, total=curator.public_n_records, plan=plan,
-            solver=EarlyStopping(), max_steps=self.max_steps, oracle=oracle, watch=watch,
+            self.workload.domain, measurements, total=curator.public_n_records, plan=choice.plan,
+            solver=EarlyStopping(), max_steps=self.max_steps, oracle=choice.factory,
+            watch=watch,
         )  # fmt: skip
         return Findings(fit.model.project, fit.model, measurements, fit.summary)
 

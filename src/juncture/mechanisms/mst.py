@@ -113,7 +113,7 @@ class MST(Mechanism):
         if prices.pair is not None:
             requests = [Request(edge, prices.pair, _coarsen(edge, blocks)) for edge in edges]
             measurements += curator.measure_all(requests)
-            state.update(measurements, find_total(curator, measurements))
+            state.update(measurements, total=find_total(curator, measurements))
         details = {"tree": [list(edge) for edge in edges], "merged": sorted(blocks)}
         return Findings(state.project, state.model, measurements, state.fit, details)
 

@@ -56,6 +56,13 @@ _OFFERS = {
         _import("aim", "AIM"),
         "measures each column, then what the model gets most wrong, with ever less noise",
     ),
+    "mst": Offer(
+        _import("mst", "MST"), "measures each column, and a tree of pairs that it chooses"
+    ),
+    "residual": Offer(
+        _import("residual_planner", "ResidualPlanner"),
+        "measures everything asked for with the best noise; errors are known beforehand",
+    ),
     "privbayes": Offer(
         _import("privbayes", "PrivBayes"),
         "measures one table for each column with the columns that it depends on",
@@ -64,6 +71,8 @@ _OFFERS = {
         _import("dual_query", "DualQuery"),
         "measures nothing; draws queries and fits the model to the draws",
     ),
+    "direct": Offer(_import("baselines", "Direct"), "measures every marginal asked for, once"),
+    "independent": Offer(_import("baselines", "Independent"), "measures single columns only"),
 }
 
 
