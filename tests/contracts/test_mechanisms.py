@@ -518,7 +518,7 @@ def test_direct_shares_by_cells_are_the_best() -> None:
 
 def test_large_trees_are_not_built_by_default() -> None:
     """Where an exact fit would be slow, a plan has records, unless an oracle is named."""
-    wide = Workload.all_marginals(Domain({f"x{i}": 8 for i in range(9)}), 2)
+    wide = Workload.all_marginals(Domain({f"x{i}": 8 for i in range(12)}), 2)
     for make in (Direct, ResidualPlanner):
         runs = [make(ONE).prepare(each, Neighbours.REPLACE) for each in (wide, WORKLOAD)]
         runs.append(make(ONE, oracle="records").prepare(WORKLOAD, Neighbours.REPLACE))
