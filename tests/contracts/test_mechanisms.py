@@ -29,6 +29,7 @@ from juncture.mechanisms.residual_planner import (
     weigh_residuals,
 )
 from juncture.mechanisms.strategy import Shares
+from juncture.mechanisms.tiers import Tiers
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.dependence import Dependence
@@ -76,6 +77,8 @@ FORMS = [
     Form("mwem, factored", MWEM(ONE, rounds=8, update=Update.FACTORED, passes=400), 0.06),
     Form("mwem, full", MWEM(ONE, rounds=8, update=Update.FULL, passes=400), 0.06),
     Form("aim", AIM(ONE), 0.02),
+    Form("tiers", Tiers(ONE), 0.02),
+    Form("tiers, records", Tiers(ONE, oracle=FEW), 0.03),
     Form("mst", MST(ONE), 0.05),
     Form("residual", ResidualPlanner(ONE), 0.01),
     Form("residual, marginals", ResidualPlanner(ONE, balance=Balance.MARGINALS), 0.01),

@@ -19,6 +19,7 @@ from juncture.mechanisms.mwem import MWEM, Selection
 from juncture.mechanisms.privbayes import PrivBayes
 from juncture.mechanisms.residual_planner import ResidualPlanner
 from juncture.mechanisms.result import RunResult
+from juncture.mechanisms.tiers import Tiers
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Entry, Event, Ledger
@@ -217,6 +218,7 @@ COLUMN = Workload.of_marginals(DOMAIN, [("a",)])
 BUDGET, MORE = Budget(epsilon=EPSILON), Budget(epsilon=3.0)
 MEASURED: list[tuple[str, Any, Workload]] = [
     ("aim", AIM(MORE, rounds=3, max_steps=1), PAIR),
+    ("tiers", Tiers(MORE, single_share=0.3, pair_share=0.5, max_steps=1), PAIR),
     ("mst", MST(MORE, max_steps=1), PAIR),
     ("residual", ResidualPlanner(BUDGET, max_steps=1), COLUMN),
     ("direct", Direct(BUDGET, max_steps=1), PAIR),

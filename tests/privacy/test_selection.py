@@ -99,6 +99,24 @@ def test_several_choices_are_draws_without_replacement(sampler: Sampler) -> None
         assert differs(drawn, orders(2, share.selection_epsilon)) is not sound
 
 
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda s: type(s).__name__)
+def test_choosing_ends_at_the_floor(sampler: Sampler) -> None:
+    """As if one more candidate had that score: what is drawn before it, up to k, is chosen."""
+    share, floor, k = ZCDP(EPSILON**2 / 8), 2.5, 2
+    weight = np.append(weights(EPSILON), np.exp(EPSILON * floor / 2))
+    end, chances = len(SCORES), dict[tuple[int, ...], float]()
+    for order in permutations(range(end + 1), k):
+        left, chance = float(weight.sum()), 1.0
+        for index in order:
+            chance *= float(weight[index]) / left
+            left -= float(weight[index])
+        chosen = order[: order.index(end)] if end in order else order
+        chances[chosen] = chances.get(chosen, 0.0) + chance
+    for used, sound in ((floor, True), (floor + 1.0, False)):
+        drawn = [tuple(choose_many(sampler, SCORED, k, share, used).tolist()) for _ in range(RUNS)]
+        assert differs(drawn, chances) is not sound
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("price", PRICES, ids=str)
 def test_audit_of_both_choices(price: Price) -> None:
@@ -125,11 +143,19 @@ def test_audit_of_both_choices(price: Price) -> None:
         chosen = choose_many(sampler, scores.keep(np.arange(10)), 2, price.share(0.5))
         return int(np.argmin(np.append(chosen, 0)))
 
+    def until_the_floor(scores: UnitScores) -> int:
+        """The rank of the one that moves alone, or how many were chosen without it."""
+        kept = scores.keep(np.arange(10))
+        chosen = choose_many(sampler, kept, 2, price.share(0.5), floor=0.0).tolist()
+        return chosen.index(0) if 0 in chosen else 10 + len(chosen)
+
     claimed = 2 * price.share(0.5).selection_epsilon
     assert audited(fitting, UNIT) <= EPSILON
     assert audited(fitting, UNIT // 2) > EPSILON
     assert audited(several, UNIT) <= claimed
     assert audited(several, UNIT // 4) > claimed
+    assert audited(until_the_floor, UNIT) <= claimed
+    assert audited(until_the_floor, UNIT // 4) > claimed
 
 
 def curator(folder: Path, budget: Budget, journal: Journal | None = None) -> Curator:
@@ -167,6 +193,8 @@ def test_choices_that_cannot_be_made_cost_nothing(tmp_path: Path) -> None:
             door.select_many(score, k, Pure(0.1))
     with pytest.raises(InvalidInput, match="at least one candidate"):
         door.select_many(MarginalError({}), 1, Pure(0.1))
+    with pytest.raises(InvalidInput, match="`floor` must be a number"):
+        door.select_many(score, 1, Pure(0.1), floor=float("nan"))
     with pytest.raises(InvalidInput, match="at least one candidate"):
         door.select(MarginalError({}), Pure(0.1), fits=lambda _: True)
     for k in (1, 2):

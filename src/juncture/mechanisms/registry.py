@@ -48,6 +48,10 @@ _OFFERS = {
     "hdmm": Offer(
         _import("hdmm", "HDMM"), "measures everything asked for; errors are known beforehand"
     ),
+    "tiers": Offer(
+        _import("tiers", "Tiers"),
+        "measures each column, the pairs that depend, and triples that pairs do not explain",
+    ),
     "mwem": Offer(
         _import("mwem", "MWEM"),
         "measures each column, then, round by round, what the model gets most wrong",

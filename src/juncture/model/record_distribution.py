@@ -130,6 +130,12 @@ class RecordDistribution:
             population.sweeper = population.sweeper.with_pairs(self.pairs)
         return population
 
+    def renew(self, n: int) -> RecordDistribution:
+        """The same distribution by so many records, drawn anew by a sweep."""
+        population = self.make_population()
+        population.renew(n)
+        return self.of_population(self.plan, population, self.oracle, self.log_mass)
+
     def project(self, subdomain: Domain) -> Factor:
         """The probabilities of the cells of any attributes."""
         return Factor.of_finite(subdomain, self._spread(tuple(subdomain), self.weights))

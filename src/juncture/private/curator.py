@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from juncture.engine.compiled.loader import load_routines
 from juncture.errors import InvalidInput, NotPublic
+from juncture.privacy import score_units
 from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
 from juncture.privacy.guarantee import Guarantee
 from juncture.privacy.lattice import MAX_UNITS, round_to_lattice
@@ -199,18 +200,28 @@ class Curator:
         ((index,),) = self._access([event], choose)
         return score.candidate(int(index))
 
-    def select_many(self, score: Score[Candidate], k: int, price: Price) -> list[Candidate]:
+    def select_many(
+        self, score: Score[Candidate], k: int, price: Price, *, floor: float | None = None
+    ) -> list[Candidate]:
         """The k candidates of k choices, one after another, each among those that are left.
 
         All scores are computed once. Each choice is an exponential mechanism for a share 1 / k of
         the price, among candidates that the earlier outcomes determine: by adaptive composition
         all cost k times what one does. The ledger has one event.
+
+        With a `floor` there may be fewer: choosing ends as if a candidate with this score, the same
+        on every table, were chosen. What the choices that are left out would cost is not given
+        back.
         """
         bound = self._bind(score)
         if not 1 <= k <= bound.n_candidates:
             raise InvalidInput(
                 f"`k` must be between 1 and the number of candidates, {bound.n_candidates}; got "
                 f"{k}."
+            )
+        if floor is not None and not abs(floor) <= score_units.MAX_SCORE:
+            raise InvalidInput(
+                f"`floor` must be a number of at most {score_units.MAX_SCORE:g}; got {floor}."
             )
         share = price.share(1.0 / k)
         each = share.selection_cost
@@ -220,7 +231,7 @@ class Curator:
 
         def choose() -> Outcome:
             scores = score_in_units(bound, self._source.exact_counts(bound.cliques))
-            return [choose_many(self._sampler, scores, k, share).astype(np.float64)]
+            return [choose_many(self._sampler, scores, k, share, floor).astype(np.float64)]
 
         (indices,) = self._access([event], choose)
         return [score.candidate(int(index)) for index in indices]

@@ -77,12 +77,23 @@ def choose_fitting(
     return int(left[scores.keep(left).select(sampler, exponential)])
 
 
-def choose_many(sampler: Sampler, scores: UnitScores, k: int, share: Price) -> Integers:
-    """The indices of k different high scores, in the order of their choice; each for `share`."""
-    left, chosen = np.arange(len(scores.units)), []
+def choose_many(
+    sampler: Sampler, scores: UnitScores, k: int, share: Price, floor: float | None = None
+) -> Integers:
+    """The indices of k different high scores, in the order of their choice; each for `share`.
+
+    With a floor, one more candidate has that score on every table; once it is drawn, no more are.
+    """
+    units, end = scores.units, len(scores.units)
+    if floor is not None:
+        units = np.append(units, round(floor * 2**score_units.PLACES))
+    all_scores = UnitScores(units, scores.sensitivity)
+    left, chosen = np.arange(len(units)), list[int]()
     for _ in range(k):
-        index = scores.keep(left).select(sampler, share)
-        chosen.append(left[index])
+        index = all_scores.keep(left).select(sampler, share)
+        if left[index] == end:
+            break
+        chosen.append(int(left[index]))
         left = np.delete(left, index)
     return np.array(chosen, dtype=np.int64)
 

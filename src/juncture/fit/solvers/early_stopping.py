@@ -67,8 +67,8 @@ class EarlyStopping:
     """Matching ends when the mean total variation distance to the average is below this."""
     rng: Random = 0
     """The source of the fresh noise: a generator, a seed, or None for a random seed."""
-    patience: int = 3
-    """More than the points that it yields: it ends by itself and must not count as stalled."""
+    patience: int = 1_000_000
+    """It ends by itself and must not count as stalled."""
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The uniform start, then the point where fitting ends."""

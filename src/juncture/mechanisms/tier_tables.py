@@ -1,0 +1,138 @@
+"""The tables of each tier of `Tiers`: which there are, and what noise would leave of them.
+
+All of it is arithmetic on public numbers: the workload, and models fitted to what was measured.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from juncture.model.model import Model
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.layout import Vector
+from juncture.tables.measurement import Measurement
+from juncture.tables.noise import Noise
+from juncture.tables.queries.blocks import Identity
+from juncture.tables.workload import Workload
+
+# Larger tables would be nearly all noise, and all tables of a choice together stay in memory.
+_MAX_PAIR_CELLS, _MAX_TRIPLE_CELLS, _MAX_CELLS = 10_000, 20_000, 20_000_000
+# The most triples that are looked at.
+_MAX_TRIPLES = 2_000
+
+
+@dataclass(frozen=True)
+class TierCandidates:
+    """The sets of one, two and three columns below those of a workload, with their weights.
+
+    The weight of a set is the number of tasks that have it, over the largest of its tier.
+
+    >>> domain = Domain({"age": 3, "sex": 2, "income": 2})
+    >>> TierCandidates.of_workload(Workload.all_marginals(domain, 2)).pairs
+    {('age', 'sex'): 1.0, ('age', 'income'): 1.0, ('sex', 'income'): 1.0}
+    """
+
+    singles: tuple[str, ...]
+    pairs: dict[Clique, float]
+    triples: dict[Clique, float]
+
+    @classmethod
+    def of_workload(cls, workload: Workload) -> TierCandidates:
+        """The candidates for a workload, without tables that are too large."""
+        domain = workload.domain
+        cliques = [domain.canonical(task.clique) for task in workload.tasks]
+        used = {name for clique in cliques for name in clique}
+        return cls(
+            tuple(name for name in domain if name in used),
+            _weigh(domain, cliques, 2, _MAX_PAIR_CELLS),
+            _weigh(domain, cliques, 3, _MAX_TRIPLE_CELLS),
+        )
+
+
+def _weigh(
+    domain: Domain, cliques: Sequence[Clique], size: int, max_cells: int
+) -> dict[Clique, float]:
+    uses = Counter(subset for clique in cliques for subset in combinations(clique, size))
+    small = {subset: n for subset, n in uses.items() if domain.size_of(subset) <= max_cells}
+    largest = max(small.values(), default=1)
+    return {subset: n / largest for subset, n in small.items()}
+
+
+def expect_error(counts: Vector, noise: float) -> float:
+    """How far a measured table will be off: each count by the noise, or by itself if that is less.
+
+    >>> expect_error(np.array([100.0, 2.0, 0.0]), noise=10.0)
+    12.0
+    """
+    return float(np.minimum(counts, noise).sum())
+
+
+def find_pair_tables(model: Model, pairs: Mapping[Clique, float]) -> dict[Clique, Vector]:
+    """The tables of pairs whose columns are independent, up to so many cells in all."""
+    shares = {name: model.project((name,)).values / model.total for pair in pairs for name in pair}
+    tables, n_cells = dict[Clique, Vector](), 0
+    for one, two in sorted(pairs, key=model.domain.size_of):
+        n_cells += model.domain.size_of((one, two))
+        if n_cells > _MAX_CELLS:
+            break
+        tables[one, two] = model.total * np.outer(shares[one], shares[two]).reshape(-1)
+    return {pair: tables[pair] for pair in pairs if pair in tables}
+
+
+def find_triple_tables(
+    model: Model, triples: Mapping[Clique, float], independent: Mapping[Clique, Vector]
+) -> dict[Clique, Vector]:
+    """The model's tables of triples; if there are many, of those whose pairs depend the most."""
+    pairs = list(independent)
+    strengths = {
+        pair: float(np.abs(table.values.reshape(-1) - independent[pair]).sum())
+        for pair, table in zip(pairs, model.project_many(pairs), strict=True)
+    }
+    ranked = sorted(
+        triples,
+        key=lambda triple: -sum(strengths.get(pair, 0.0) for pair in combinations(triple, 2)),
+    )[:_MAX_TRIPLES]
+    cells = np.cumsum([model.domain.size_of(triple) for triple in ranked])
+    kept = [triple for triple, n in zip(ranked, cells, strict=True) if n <= _MAX_CELLS]
+    tables = model.project_many(kept)
+    return {triple: t.values.reshape(-1) for triple, t in zip(kept, tables, strict=True)}
+
+
+def divide_by_need(needs: Mapping[Clique, float]) -> dict[Clique, float]:
+    """Shares that add up to one, as the roots of what each table needs.
+
+    Noise on a table costs what it tells: twice the cells above the noise make twice the error. The
+    sum of errors is least for shares near this power, and flat around it.
+    """
+    roots = {clique: max(need, 1e-12) ** 0.5 for clique, need in needs.items()}
+    whole = sum(roots.values())
+    return {clique: root / whole for clique, root in roots.items()}
+
+
+def combine(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Tables that were measured more than once with Gaussian noise, as one with less noise.
+
+    >>> once, again = ([4.0, 8.0], [6.0, 8.0])
+    >>> (both,) = combine([Measurement(("a",), each, stddev=2.0) for each in (once, again)])
+    >>> both.values, both.stddev.round(3)
+    (array([5., 8.]), array([1.414, 1.414]))
+    """
+    groups: dict[Clique, list[Measurement]] = {}
+    others = list[Measurement]()
+    for each in measurements:
+        plain = isinstance(each.query, Identity) and each.noise is Noise.GAUSSIAN
+        (groups.setdefault(each.clique, []) if plain else others).append(each)
+    return [*map(_average, groups.values()), *others]
+
+
+def _average(same: Sequence[Measurement]) -> Measurement:
+    if len(same) == 1:
+        return same[0]
+    precision = sum(each.stddev**-2.0 for each in same)
+    values = sum(each.values * each.stddev**-2.0 for each in same) / precision
+    return Measurement(same[0].clique, values, stddev=precision**-0.5)

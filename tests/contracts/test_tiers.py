@@ -1,0 +1,190 @@
+"""Tiers: what is chosen, what is paid, and what is refused before anything is paid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from juncture.engine.particles import Particles
+from juncture.errors import InvalidInput, ModelTooLarge
+from juncture.mechanisms.result import RunResult
+from juncture.mechanisms.tier_tables import (
+    TierCandidates,
+    combine,
+    divide_by_need,
+    expect_error,
+    find_pair_tables,
+)
+from juncture.mechanisms.tiers import Tiers
+from juncture.model.model import Model
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.budget import Budget
+from juncture.privacy.ledger import Ledger
+from juncture.private.simulated import SimulatedCurator
+from juncture.private.sources.source import CodedTable
+from juncture.tables.domain import Domain
+from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
+from juncture.tables.noise import Noise
+from juncture.tables.workload import Workload
+
+DOMAIN = Domain({"a": 4, "b": 4, "c": 2, "d": 2, "e": 2, "f": 3})
+TRIPLES = Workload.all_marginals(DOMAIN, 3)
+BUDGET = Budget(rho=0.05)
+
+
+def table(n: int = 20_000) -> CodedTable:
+    """Records in which `b` follows `a`, `e` is the parity of `c` and `d`, and `f` is alone."""
+    rng = np.random.default_rng(0)
+    a, c, d = rng.integers(0, 4, n), rng.integers(0, 2, n), rng.integers(0, 2, n)
+    b = np.where(rng.random(n) < 0.8, a, rng.integers(0, 4, n))
+    return CodedTable(
+        DOMAIN, {"a": a, "b": b, "c": c, "d": d, "e": c ^ d, "f": rng.integers(0, 3, n)}
+    )
+
+
+def run(
+    folder: Path,
+    mechanism: Tiers,
+    workload: Workload = TRIPLES,
+    *,
+    source: CodedTable | None = None,
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
+    seed: int = 0,
+) -> tuple[RunResult, Ledger]:
+    """A simulated run, and its ledger."""
+    ledger = Ledger.create(folder / f"{seed}-{neighbours.name}", mechanism.budget, neighbours)
+    curator = SimulatedCurator(source or table(), ledger, rng=np.random.default_rng(seed))
+    return mechanism.run(curator, workload), ledger
+
+
+def test_it_finds_the_pair_that_depends_and_the_triple_that_pairs_do_not_explain(
+    tmp_path: Path,
+) -> None:
+    """Of 15 pairs the one, of 20 triples the parity; both are in the model."""
+    result, _ = run(tmp_path, Tiers(BUDGET))
+    measured = {each.clique for each in result.measurements}
+    assert ("a", "b") in measured
+    assert ["c", "d", "e"] in result.details["triples"]
+    exact = table().exact_counts([("a", "b"), ("c", "d", "e")])
+    for clique, truth in zip([("a", "b"), ("c", "d", "e")], exact, strict=True):
+        assert np.abs(result.project(clique).values - truth.values).sum() < 0.02 * 20_000
+
+
+def test_with_records_it_finds_the_same(tmp_path: Path) -> None:
+    """The choices do not depend on how the model is fitted."""
+    result, _ = run(tmp_path, Tiers(BUDGET, oracle=Particles(n_records=20_000)))
+    assert ["c", "d", "e"] in result.details["triples"]
+    truth = table().exact_counts([("c", "d", "e")])[0].values
+    assert np.abs(result.project(("c", "d", "e")).values - truth).sum() < 0.03 * 20_000
+
+
+@pytest.mark.parametrize(
+    "price", [{"epsilon": 1.0}, {"rho": 0.01}, {"epsilon": 1.0, "delta": 1e-6}]
+)
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("n", [50, 5_000])
+def test_it_spends_its_budget_and_no_more(
+    price: dict[str, float], neighbours: Neighbours, n: int, tmp_path: Path
+) -> None:
+    """Whatever was chosen, or not: the costs stated and those paid add up to the budget."""
+    budget = Budget(**price)
+    prepared = Tiers(budget).prepare(TRIPLES, neighbours)
+    assert budget.compose(prepared.costs) == pytest.approx(budget.limit, rel=1e-6)
+    for seed in range(2):
+        _, ledger = run(tmp_path, Tiers(budget), source=table(n), neighbours=neighbours, seed=seed)
+        paid = budget.compose([entry.cost for entry in ledger.events])
+        assert budget.limit * (1 - 1e-3) <= paid <= budget.limit
+
+
+def test_choices_that_could_not_tell_are_not_paid_for(tmp_path: Path) -> None:
+    """With few records every pair is measured, no triple, and nothing is chosen."""
+    result, ledger = run(tmp_path, Tiers(Budget(rho=0.001)), source=table(300))
+    assert not [e for e in ledger.events if e.mechanism == "exponential mechanism"]
+    assert result.details == {"pairs": 15, "triples": []}
+
+
+def test_pairs_and_columns_alone_are_workloads_too(tmp_path: Path) -> None:
+    """Without triples all is spent on pairs; without pairs, on columns."""
+    pairs, _ = run(tmp_path, Tiers(BUDGET), Workload.all_marginals(DOMAIN, 2), seed=1)
+    assert max(len(each.clique) for each in pairs.measurements) == 2
+    columns, ledger = run(tmp_path, Tiers(BUDGET), Workload.all_marginals(DOMAIN, 1), seed=2)
+    assert {len(each.clique) for each in columns.measurements} == {1}
+    assert len(ledger.events) == len(DOMAIN)
+
+
+def test_only_what_the_workload_asks_about_is_measured(tmp_path: Path) -> None:
+    """A column of no task is left alone."""
+    workload = Workload.of_marginals(DOMAIN, [("a", "b"), ("c",)])
+    result, _ = run(tmp_path, Tiers(BUDGET), workload)
+    assert {each.clique for each in result.measurements} == {("a",), ("b",), ("c",), ("a", "b")}
+
+
+def test_at_most_so_many_pairs(tmp_path: Path) -> None:
+    """The limit holds, and the strongest pair is among them."""
+    result, _ = run(tmp_path, Tiers(BUDGET, max_pairs=3))
+    measured = [each.clique for each in result.measurements if len(each.clique) == 2]
+    assert len(measured) <= 3
+    assert ("a", "b") in measured
+
+
+def test_bad_settings_are_refused_before_anything_is_paid() -> None:
+    """Shares that leave nothing, no pairs, no columns, and an exact model that cannot fit."""
+    for bad in (
+        Tiers(BUDGET, single_share=0.5),
+        Tiers(BUDGET, pair_share=0.0),
+        Tiers(BUDGET, max_pairs=0),
+        Tiers(BUDGET, oracle="best"),
+    ):
+        with pytest.raises(InvalidInput):
+            bad.prepare(TRIPLES, Neighbours.REPLACE)
+    with pytest.raises(InvalidInput, match="about a column"):
+        Tiers(BUDGET).prepare(Workload.of_marginals(DOMAIN, [()]), Neighbours.REPLACE)
+    wide = Workload.all_marginals(Domain({f"x{i}": 50 for i in range(12)}), 2)
+    with pytest.raises(ModelTooLarge):
+        Tiers(BUDGET, oracle="exact").prepare(wide, Neighbours.REPLACE)
+    Tiers(BUDGET).prepare(wide, Neighbours.REPLACE)
+
+
+def test_candidates_and_their_weights() -> None:
+    """Sets below tasks, weighted by the tasks that have them; tables that are too large are out."""
+    domain = Domain({"a": 2, "b": 3, "c": 2, "d": 9_000})
+    workload = Workload.of_marginals(domain, [("a", "b", "c"), ("a", "b"), ("d", "a")])
+    candidates = TierCandidates.of_workload(workload)
+    assert candidates.singles == ("a", "b", "c", "d")
+    assert candidates.pairs == {("a", "b"): 1.0, ("a", "c"): 0.5, ("b", "c"): 0.5}
+    assert candidates.triples == {("a", "b", "c"): 1.0}
+
+
+def test_pair_tables_are_products() -> None:
+    """Of the single columns, times the number of records."""
+    domain = Domain({"a": 2, "b": 3})
+    factors = [
+        Factor(domain.project(["a"]), np.log([0.25, 0.75])),
+        Factor(domain.project(["b"]), np.log([0.2, 0.3, 0.5])),
+    ]
+    model = Model.of_potentials(domain, factors, 100.0)
+    tables = find_pair_tables(model, {("a", "b"): 1.0})
+    expected = 100.0 * np.outer([0.25, 0.75], [0.2, 0.3, 0.5]).reshape(-1)
+    assert tables["a", "b"] == pytest.approx(expected)
+
+
+def test_shares_follow_the_root_of_the_need() -> None:
+    """They add up to one, and four times the need gets twice the share."""
+    shares = divide_by_need({("a",): 1.0, ("b",): 4.0})
+    assert shares == pytest.approx({("a",): 1 / 3, ("b",): 2 / 3})
+    assert expect_error(np.array([5.0, 1.0]), 2.0) == 3.0
+
+
+def test_measurements_of_the_same_table_are_combined() -> None:
+    """By their precision, if Gaussian; the mean over many has the stated noise."""
+    rng = np.random.default_rng(0)
+    truth, stddevs = np.arange(2000.0), (3.0, 1.0)
+    drawn = [Measurement(("a",), truth + rng.normal(0, s, 2000), stddev=s) for s in stddevs]
+    (both,) = combine(drawn)
+    assert np.std(both.values - truth) == pytest.approx(float(np.mean(both.stddev)), rel=0.1)
+    assert float(np.mean(both.stddev)) == pytest.approx((1 / 9 + 1) ** -0.5)
+    laplace = [Measurement(("a",), truth, stddev=1.0, noise=Noise.LAPLACE)] * 2
+    assert combine(laplace) == laplace
