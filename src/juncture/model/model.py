@@ -301,6 +301,8 @@ class Model:
         - Counts over a clique are off by a few records where its cells expect many. Where most
           states of a separator have less than one record, single cells are as random as in
           independent draws, but sums over such cells stay close.
+        - A model made of records takes more of them than wanted and halves them, so that tables of
+          pairs and triples stay close; averages are the model's, as near as can be measured.
         - The records are not independent of each other: for that, see `sample`.
         """
         sampler, count, columns = self._make_sampler(n, given)

@@ -1,23 +1,36 @@
 """Synthetic records of a model that is itself made of weighted records.
 
 `sample` draws records by weight and moves each by Gibbs sweeps of its own, so that any number can
-be drawn and none is a copy. `synthesize` takes each record as often as its weight says, in an order
-in which similar records are neighbours: counts stay close to the model's.
+be drawn and none is a copy. `synthesize` takes several times as many records as are wanted, each as
+often as its weight says, and halves them until they are as many: see `halving`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from juncture.engine.gibbs import EXCLUDED, Sweeper, mix_key
 from juncture.engine.population import Population
 from juncture.errors import ImpossibleModel
+from juncture.model.halving import Halver, choose_tables
+from juncture.tables.domain import Clique
+from juncture.tables.layout import Vector
 from juncture.tables.records import Codes
 
 # Sweeps of a drawn record, and of one of which some columns are given.
 _SWEEPS, _GIVEN_SWEEPS = 3, 50
+# Passes over the records in the last halving and in the one before; a first pass is in all.
+_PASSES = (6, 1)
+_MAX_HALVINGS = 6
+# Cells that are looked up: for each pass over the first pool, and for each over the records.
+_MAX_POOL_CELLS, _MAX_CELLS = 3e8, 1e8
+_MAX_TABLES = 5_000
+# Codes of a pool that may be in memory, twice.
+_MAX_CODES = 1 << 27
 
 
 class RecordSampler:
@@ -32,6 +45,8 @@ class RecordSampler:
         self._domain = population.layout.domain
         self._held = [self._domain.positions[name] for name in given]
         self._ends = np.cumsum(population.weights)
+        self._tables: dict[int, tuple[Clique, ...]] = {}
+        self._halvers: dict[tuple[Clique, ...], Halver] = {}
 
     def sample(
         self, n: int, key: int, columns: Mapping[str, Codes] | None = None, first: int = 0
@@ -46,16 +61,59 @@ class RecordSampler:
         """Records with counts close to the model's, in random order."""
         if self._given:
             return self.sample(n, key, columns)
-        population, rng = self._population, np.random.default_rng(key)
-        spread = [np.count_nonzero(np.bincount(column)) for column in population.codes]
-        order = np.lexsort([population.codes[axis] for axis in np.argsort(spread)])
-        ends = np.cumsum(population.weights[order])
+        rng, n_halvings = np.random.default_rng(key), self._choose_halvings(n)
+        codes = self._spread(n << n_halvings, rng)
+        # More records than there are would be copies of each other.
+        n_sweeps = _SWEEPS if n > self._population.effective_number else 0
+        codes = self._move(codes, key, None, n_sweeps, 0)
+        for left in reversed(range(n_halvings)):
+            n_passes = _PASSES[left] if left < len(_PASSES) else 0
+            codes = self._make_halver(n).halve(codes, rng, n_passes)
+        return np.take(codes, rng.permutation(n), axis=1)
+
+    def _spread(self, n: int, rng: np.random.Generator) -> Codes:
+        """Each record as often as its weight says, up to rounding; similar ones are neighbours."""
+        population = self._population
+        order, ends = self._sorted
         points = (np.arange(n) + rng.random()) * (ends[-1] / max(n, 1))
         index = np.minimum(np.searchsorted(ends, points, side="right"), len(ends) - 1)
-        codes = np.take(population.codes, order[index[rng.permutation(n)]], axis=1)
-        # More records than there are would be copies of each other.
-        n_sweeps = _SWEEPS if n > population.effective_number else 0
-        return self._move(codes, key, None, n_sweeps, 0)
+        return np.asarray(np.take(population.codes, order[index], axis=1))
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[np.intp], Vector]:
+        """The records in an order in which similar ones are neighbours, and their summed weights.
+
+        Attributes with few values decide first.
+        """
+        codes = self._population.codes
+        spread = [np.count_nonzero(np.bincount(column)) for column in codes]
+        order = np.lexsort([codes[axis] for axis in np.argsort(spread)])
+        return order, np.cumsum(self._population.weights[order])
+
+    def _choose_halvings(self, n: int) -> int:
+        """How often a pool is halved: it is as large as there are records and time."""
+        n_tables = len(self._choose_tables(n))
+        if not n_tables or 2 * n * len(self._domain) > _MAX_CODES:
+            return 0
+        enough = min(self._population.effective_number, _MAX_POOL_CELLS / n_tables)
+        return int(np.clip(np.log2(max(enough / max(n, 1), 1.0)), 1, _MAX_HALVINGS))
+
+    def _choose_tables(self, n: int) -> tuple[Clique, ...]:
+        """The tables to watch while so many records are made."""
+        max_tables = int(min(_MAX_TABLES, _MAX_CELLS / max(n, 1)))
+        if max_tables not in self._tables:
+            chosen = choose_tables(self._domain, self._population.layout.cliques, max_tables)
+            self._tables = {max_tables: tuple(chosen)}
+        return self._tables[max_tables]
+
+    def _make_halver(self, n: int) -> Halver:
+        """What halves pools; it is kept, since to count its tables takes long."""
+        tables = self._choose_tables(n)
+        if tables not in self._halvers:
+            population = self._population
+            halver = Halver(self._domain, tables, population.codes, population.weights)
+            self._halvers = {tables: halver}
+        return self._halvers[tables]
 
     def _move(
         self, codes: Codes, key: int, columns: Mapping[str, Codes] | None, n_sweeps: int, first: int

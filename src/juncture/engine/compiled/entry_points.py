@@ -24,6 +24,9 @@ from juncture.engine.compiled.flat import mix as _mix
 from juncture.engine.compiled.flat import quadratic as _quadratic
 from juncture.engine.compiled.flat import quadratic_value as _quadratic_value
 from juncture.engine.compiled.gibbs import sweep as _sweep
+from juncture.engine.compiled.halving import deal_pairs as _deal_pairs
+from juncture.engine.compiled.halving import flip_signs as _flip_signs
+from juncture.engine.compiled.halving import tally_cells as _tally_cells
 from juncture.engine.compiled.messages import run as _run
 from juncture.engine.compiled.opcodes import N_COLUMNS, SHARE_BITS
 from juncture.engine.compiled.ordering import Search
@@ -263,6 +266,44 @@ def balance_clique(base, centre, pull, total, out, sums, n):
     return _balance_clique(
         carray(base, n), carray(centre, n), carray(pull, n), total, carray(out, n), carray(sums, 2)
     )
+
+
+@entry("vIqqQIIIqqqqQq")
+def tally_cells(
+    codes, n_columns, n, units, axes, strides, starts, n_axes, n_tables, first, last, tables,
+    n_cells,
+):  # fmt: skip
+    _tally_cells(
+        carray(codes, (n_columns, n)), carray(units, n), carray(axes, (n_axes, n_tables)),
+        carray(strides, (n_axes, n_tables)), carray(starts, n_tables), first, last,
+        carray(tables, n_cells),
+    )  # fmt: skip
+
+
+@entry("vIqqIIIqIIIqqIu")
+def deal_pairs(
+    rows, n, n_columns, signs, gaps, weights, n_cells, axes, strides, starts, n_axes, n_tables,
+    cells, key,
+):  # fmt: skip
+    _deal_pairs(
+        carray(rows, (n, n_columns)), carray(signs, n), carray(gaps, n_cells),
+        carray(weights, n_cells), carray(axes, (n_axes, n_tables)),
+        carray(strides, (n_axes, n_tables)), carray(starts, n_tables), carray(cells, (2, n_tables)),
+        key,
+    )  # fmt: skip
+
+
+@entry("vIqqIIIqIIIqqIqQ")
+def flip_signs(
+    rows, n, n_columns, signs, gaps, weights, n_cells, axes, strides, starts, n_axes, n_tables,
+    cells, whole_weight, whole,
+):  # fmt: skip
+    _flip_signs(
+        carray(rows, (n, n_columns)), carray(signs, n), carray(gaps, n_cells),
+        carray(weights, n_cells), carray(axes, (n_axes, n_tables)),
+        carray(strides, (n_axes, n_tables)), carray(starts, n_tables), carray(cells, (2, n_tables)),
+        whole_weight, carray(whole, 1),
+    )  # fmt: skip
 
 
 def compile_all() -> bytes:
