@@ -10,8 +10,9 @@ Averaged over the coins, half of every cell's records is kept, exactly.
 
 The pool itself is off, by chance. Where a cell expects many records, that is made good too: its
 goal is what the model expects, not half of the pool's. There the pool is off in either direction
-alike. In a cell that expects one record, a pool with none could not make good what one with two
-does: such cells keep half of the pool's.
+nearly alike, so averages are nearly kept: cells that expect few records lose a percent or so. In a
+cell that expects one record, a pool with none could not make good what one with two does: such
+cells keep half of the pool's.
 """
 
 from __future__ import annotations

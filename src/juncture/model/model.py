@@ -302,7 +302,8 @@ class Model:
           states of a separator have less than one record, single cells are as random as in
           independent draws, but sums over such cells stay close.
         - A model made of records takes more of them than wanted and halves them, so that tables of
-          pairs and triples stay close; averages are the model's, as near as can be measured.
+          pairs and triples stay close. Averaged over seeds, counts are nearly the model's: rare
+          cells have a little less.
         - The records are not independent of each other: for that, see `sample`.
         """
         sampler, count, columns = self._make_sampler(n, given)
