@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import adaptive
 import any_width
 import any_width_times
 import data_sets
 import grid
+import learning
 import losses
 import scaling
 import stopping
@@ -13,5 +15,16 @@ import sweep
 
 EXPERIMENTS = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (data_sets, grid, sweep, scaling, losses, stopping, any_width, any_width_times)
+    for module in (
+        data_sets,
+        grid,
+        sweep,
+        scaling,
+        losses,
+        stopping,
+        any_width,
+        any_width_times,
+        adaptive,
+        learning,
+    )
 }

@@ -23,6 +23,8 @@ class Context:
     """Few trials on a small table that is made on the spot."""
     peer_python: Path | None = None
     """The interpreter of an environment with the peer, where there is one."""
+    dpsynth_python: Path | None = None
+    """The interpreter of an environment with dpsynth, where there is one."""
 
     @property
     def data(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from adaptive_words import describe_adaptive, describe_learning
 from any_width_words import describe_any_width, describe_times
 from catalogue import EXPERIMENTS
 from figures import RECORDED
@@ -42,6 +43,7 @@ def write_page(out: Path) -> Path:
         ("data_sets", _data_sets), ("grid", _grid), ("sweep", _sweep), ("scaling", _scaling),
         ("losses", _losses), ("stopping", _stopping), ("grid", _beyond), ("grid", _cost),
         ("any_width", describe_any_width), ("any_width_times", describe_times),
+        ("adaptive", describe_adaptive), ("learning", describe_learning),
     )  # fmt: skip
     for name, make in makers:
         if results[name]:

@@ -69,9 +69,9 @@ def load(name: str, folder: Path | None) -> DataSet:
     if name == ADULT_15:
         whole = Domain(adult_domain())
         tasks = load("adult", folder).workload.tasks
-        return DataSet(name, _memory(whole, adult_codes()), Workload(whole, tasks))
-    domain, codes = _table(name, folder)
-    return DataSet(name, _memory(domain, codes), Workload.paper_triples(domain, len(codes)))
+        return DataSet(name, make_source(whole, adult_codes()), Workload(whole, tasks))
+    domain, codes = read_codes(name, folder)
+    return DataSet(name, make_source(domain, codes), Workload.paper_triples(domain, len(codes)))
 
 
 def available(folder: Path | None) -> tuple[str, ...]:
@@ -84,11 +84,13 @@ def has_aim_coding(folder: Path | None) -> bool:
     return folder is not None and (folder / AIM_FOLDER).is_dir()
 
 
-def _memory(domain: Domain, codes: NDArray[np.integer]) -> CodedTable:
+def make_source(domain: Domain, codes: NDArray[np.integer]) -> CodedTable:
+    """Records in memory, given as rows of codes."""
     return CodedTable(domain, dict(zip(domain, codes.astype(np.int64).T, strict=True)))
 
 
-def _table(name: str, folder: Path | None) -> tuple[Domain, NDArray[np.integer]]:
+def read_codes(name: str, folder: Path | None) -> tuple[Domain, NDArray[np.integer]]:
+    """The attributes with sizes, and the codes: a row for each record."""
     if name == TOY:
         return _toy()
     if name == "adult":

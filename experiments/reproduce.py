@@ -4,6 +4,7 @@ python experiments/reproduce.py                       all experiments, then the 
 python experiments/reproduce.py grid sweep            some of them
 python experiments/reproduce.py --data FOLDER         the paper's other data sets too
 python experiments/reproduce.py --quick --out FOLDER  a short run on a small table
+python experiments/reproduce.py adaptive --only data=adult-aim --only seed=0     some cells alone
 
 What was run before is not run again: delete a file of results to have it made anew. Ctrl-C loses
 no more than the cell that is running. Seeds are fixed; noise is simulated, so nothing here is a
@@ -42,6 +43,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--peer-python", type=Path, default=None)
+    parser.add_argument("--dpsynth-python", type=Path, default=None)
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME=VALUE", help="cells with this value"
+    )
     parser.add_argument(
         "--jobs", type=int, default=2, help="cells to run side by side (times: always one)"
     )
@@ -53,18 +58,30 @@ def main() -> None:
     if options.quick and options.out == HERE:
         parser.error("a quick run needs --out FOLDER, to keep apart from the real results")
     folder = Path(options.data) if options.data else None
-    context = Context(folder=folder, quick=options.quick, peer_python=options.peer_python)
+    context = Context(
+        folder=folder,
+        quick=options.quick,
+        peer_python=options.peer_python,
+        dpsynth_python=options.dpsynth_python,
+    )
+    only = dict(each.split("=", 1) for each in options.only)
     chosen = [EXPERIMENTS[name] for name in options.names or EXPERIMENTS]
     if not options.page_only:
         for experiment in chosen:
-            complete(experiment, context, options.out, max(1, options.jobs))
+            complete(experiment, context, options.out, max(1, options.jobs), only)
     print(f"wrote {write_page(options.out)}")
 
 
-def complete(experiment: Experiment, context: Context, out: Path, jobs: int) -> None:
+def complete(
+    experiment: Experiment, context: Context, out: Path, jobs: int, only: dict[str, str]
+) -> None:
     """Run the cells that are missing; each is kept as soon as it is done."""
     store = Store(out / "results" / f"{experiment.name}.csv")
-    missing = [cell for cell in experiment.cells(context) if not store.has(cell)]
+    missing = [
+        cell
+        for cell in experiment.cells(context)
+        if not store.has(cell) and all(str(cell.get(name)) == value for name, value in only.items())
+    ]
     console = Console()
     columns = (
         TextColumn("{task.description:<60.60}"),
@@ -104,6 +121,7 @@ def ran(
         "folder": str(context.folder) if context.folder else None,
         "quick": context.quick,
         "peer_python": str(context.peer_python) if context.peer_python else None,
+        "dpsynth_python": str(context.dpsynth_python) if context.dpsynth_python else None,
     }
     place = free.get() if free else None
     request["processor"] = place

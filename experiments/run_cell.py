@@ -24,6 +24,7 @@ def main() -> None:
         folder=Path(request["folder"]) if request["folder"] else None,
         quick=request["quick"],
         peer_python=Path(request["peer_python"]) if request["peer_python"] else None,
+        dpsynth_python=Path(request["dpsynth_python"]) if request["dpsynth_python"] else None,
     )
     experiment = EXPERIMENTS[request["experiment"]]
     with warnings.catch_warnings():

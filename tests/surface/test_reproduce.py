@@ -15,7 +15,11 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "experiments" / "reproduce.py"
 PARTS = {
     "data_sets", "grid", "sweep", "scaling", "losses", "stopping", "any_width", "any_width_times",
+    "adaptive",
 }  # fmt: skip
+# Runs only where an environment with scikit-learn is named.
+WITH_PEER = {"learning"}
+WITHOUT_PLOT = {"data_sets", "any_width_times", "adaptive"}
 
 
 def reproduce(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -43,12 +47,12 @@ def rows(out: Path, name: str) -> list[dict[str, str]]:
 def test_every_experiment_leaves_results_plots_and_its_part_of_the_page(quick: Path) -> None:
     """Nothing is missing, and every picture that the page shows exists."""
     names = {path.stem for path in (quick / "results").iterdir()}
-    assert names == PARTS
+    assert names == PARTS | WITH_PEER
     page = (quick / "RESULTS.md").read_text()
     for part in PARTS:
         assert f"(`{part}`)" in page
     plots = {path.name for path in (quick / "plots").iterdir()}
-    shown = {f"{n}.svg" for n in PARTS - {"data_sets", "any_width_times"}}
+    shown = {f"{n}.svg" for n in PARTS - WITHOUT_PLOT}
     assert shown <= plots
     assert {name.replace(".svg", ".png") for name in shown} <= plots
     assert all(f"(plots/{name})" in page for name in shown)
@@ -79,6 +83,25 @@ def test_records_beat_tables_of_no_distribution(quick: Path) -> None:
     for end in ("to convergence", "stopped at the noise"):
         mine, other = (float(exact[f"{o}, {end}"]["triple_error"]) for o in ("records", "exact"))
         assert mine < 1.1 * other
+
+
+def test_choosing_what_to_measure_beats_a_tree_of_pairs(quick: Path) -> None:
+    """On the small table too: of pairs and of triples, from the model and from its records."""
+    kept = rows(quick, "adaptive")
+    found = {(row["k"], row["mechanism"]): row for row in kept}
+    assert {row["k"] for row in kept} == {"2", "3"}
+    for k in ("2", "3"):
+        for column in ("error", "records_error"):
+            assert float(found[k, "aim"][column]) < float(found[k, "mst"][column])
+
+
+def test_some_cells_can_be_run_alone(tmp_path: Path) -> None:
+    """Those with all the values asked for, and no other."""
+    done = reproduce(
+        "adaptive", "--only", "k=2", "--only", "mechanism=mst", "--quick", "--out", tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert [(row["k"], row["mechanism"]) for row in rows(tmp_path, "adaptive")] == [("2", "mst")]
 
 
 def test_what_was_run_is_not_run_again(quick: Path) -> None:
