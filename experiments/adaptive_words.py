@@ -56,7 +56,8 @@ same seed, and the mean of these ratios stands beside its standard error. Below 
 
 ### Median seconds of processors, and peak memory
 
-Until the synthetic records are there; a peer's hold what it compiles.
+Until the synthetic records are there; a peer's hold what it compiles. The memory is that of a
+whole process, with what reading the table takes: on small tables, most of it.
 
 {table(head, costs)}""",
         _describe_stuck(rows),
@@ -65,18 +66,26 @@ Until the synthetic records are there; a peer's hold what it compiles.
 
 
 def _describe_peers(rows: list[Row]) -> str:
-    if not any(row["mechanism"] in PEERS for row in rows):
-        return (
-            "dpsynth's mechanisms are left out: no run of `experiments/peers.py`, which needs an "
-            "environment with dpsynth, is kept."
+    kept = [name for name in PEERS if of(rows, mechanism=name)]
+    missing = [name for name in PEERS if name not in kept]
+    words = []
+    if kept:
+        words.append(
+            f"{', '.join(kept)}: with the peer's defaults and the same rho as ours, driven by "
+            "`experiments/peers.py`."
         )
-    return (
-        "dpsynth's AIM, MST and SWIFT run with their defaults and the same rho as ours (rho is "
-        "what its own search for a budget gives, too), driven by `experiments/peers.py`. Its AIM "
-        "chooses as if its score were monotonic, which it is not, and so can cost 1.27 times the "
-        "rho that it is charged; here its choices are made with half that exponent, which is what "
-        "the charge pays for. So all columns cost the same."
-    )
+    if PEERS[0] in kept:
+        words.append(
+            "dpsynth's AIM chooses as if its score were monotonic, which it is not, and so can "
+            "cost 1.27 times the rho that it is charged; here its choices are made with half that "
+            "exponent, which is what the charge pays for."
+        )
+    if missing:
+        words.append(
+            f"{', '.join(missing)}: left out, because no run of `experiments/peers.py`, which "
+            "needs an environment with dpsynth, is kept."
+        )
+    return " ".join(words)
 
 
 def describe_learning(rows: list[Row]) -> str:
