@@ -72,7 +72,8 @@ def _describe_peers(rows: list[Row]) -> str:
     if kept:
         words.append(
             f"{', '.join(kept)}: with the peer's defaults and the same rho as ours, driven by "
-            "`experiments/peers.py`."
+            "`experiments/peers.py`. It draws as many records as its model counts, which is the "
+            "table's number but for noise."
         )
     if PEERS[0] in kept:
         words.append(
