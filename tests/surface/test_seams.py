@@ -124,7 +124,7 @@ def test_an_unknown_mechanism_is_refused_loudly(
     """In Python and on the command line, with the names that there are; nothing is created."""
     ledger = tmp_path / "ledger"
     with pytest.raises(
-        InvalidInput, match="must be one of hdmm, mwem, aim, mst, residual, privbayes, dualquery"
+        InvalidInput, match="must be one of hdmm, tiers, mwem, aim, mst, residual, privbayes, dual"
     ):
         jn.release(
             table.data, table.schema, jn.Budget(epsilon=1), ledger=ledger, mechanism="one-by-one"

@@ -15,7 +15,7 @@ from juncture._util.text import list_names
 from juncture.cli.console import UsageError, note, require_file
 from juncture.engine.oracle_names import OracleName
 from juncture.errors import InvalidInput
-from juncture.mechanisms.registry import DEFAULT_MECHANISM, offers
+from juncture.mechanisms.registry import FALLBACK, offers
 
 if TYPE_CHECKING:
     from juncture.fit.summary import FitSummary
@@ -130,7 +130,8 @@ MechanismOption = Annotated[
         metavar="NAME",
         autocompletion=_complete_mechanism,
         help=f"The mechanism, which decides what to measure: {', '.join(offers())} (see above). By "
-        "default hdmm, or mwem if a model of everything asked for would be too large.",
+        "default tiers with a --delta or a --rho; for an epsilon alone hdmm, or mwem if a model of "
+        "everything asked for would be too large.",
     ),
 ]
 OracleOption = Annotated[
@@ -250,25 +251,25 @@ def check_mechanism(name: str | None) -> str | None:
 
 
 def choose_mechanism(
-    name: str | None, oracle: OracleName | None, budget: Budget
+    name: str | None, oracle: OracleName | None, budget: Budget, workload: Workload
 ) -> str | Mechanism | None:
     """The mechanism that the options name, with its oracle if one is given."""
     if oracle is None:
         return name
-    from juncture.mechanisms.registry import make_mechanism
+    from juncture.mechanisms.registry import default_mechanisms, make_mechanism
 
-    mechanism = make_mechanism(name or DEFAULT_MECHANISM, budget)
+    mechanism = make_mechanism(name or default_mechanisms(budget, workload)[0], budget)
     if not (is_dataclass(mechanism) and "oracle" in {each.name for each in fields(mechanism)}):
         raise UsageError(
-            "`--oracle` must come with a mechanism that has the option: hdmm, mwem or privbayes; "
-            f"got {name}."
+            "`--oracle` must come with a mechanism that has the option, such as tiers, hdmm, mwem "
+            f"or privbayes; got {name}."
         )
     return replace(mechanism, oracle=oracle.value)
 
 
 def note_fallback(requested: str | None, used: str | None) -> None:
     """Say so if no mechanism was chosen and the default one could not be used."""
-    if requested is None and used != DEFAULT_MECHANISM:
+    if requested is None and used == FALLBACK:
         note(
             f"note: a model of everything asked for would be too large, so {used} measures what "
             "matters most. Ask for smaller sets of columns to measure everything."

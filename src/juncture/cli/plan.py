@@ -105,7 +105,7 @@ def plan(
     payer = None if ledger is None else open_ledger(ledger)
     asked = parse_neighbours(neighbours)
     relation = resolve_neighbours(ledger, asked) if ledger else asked or Neighbours.ADD_OR_REMOVE
-    chosen = choose_mechanism(name, oracle, budget)
+    chosen = choose_mechanism(name, oracle, budget, workload)
     run = prepare(chosen, budget, workload, relation, records)
     note_fallback(name, run.mechanism)
     note_noise(run.cell_stddev, records)

@@ -122,7 +122,7 @@ def release(
     with show_progress() as watch:
         made = release_table(
             private, known, budget, ledger=ledger, workload=wanted,
-            mechanism=choose_mechanism(name, oracle, budget),
+            mechanism=choose_mechanism(name, oracle, budget, wanted),
             neighbours=parse_neighbours(neighbours), path=out, resume=resume, watch=watch,
         )  # fmt: skip
     note_fallback(name, made.mechanism)

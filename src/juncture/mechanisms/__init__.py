@@ -25,6 +25,7 @@ if _typing.TYPE_CHECKING:
     from juncture.mechanisms.registry import register as register
     from juncture.mechanisms.residual_planner import ResidualPlanner as ResidualPlanner
     from juncture.mechanisms.result import RunResult as RunResult
+    from juncture.mechanisms.tiers import Tiers as Tiers
 else:
     __getattr__, __dir__, __all__ = _export(
         __name__,
@@ -40,5 +41,6 @@ else:
             "juncture.mechanisms.registry": ["register"],
             "juncture.mechanisms.residual_planner": ["ResidualPlanner"],
             "juncture.mechanisms.result": ["RunResult"],
+            "juncture.mechanisms.tiers": ["Tiers"],
         },
     )

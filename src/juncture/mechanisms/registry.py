@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from juncture.tables.workload import Workload
 
 
-DEFAULT_MECHANISM, _FALLBACK = "hdmm", "mwem"
+# The first that can serve the workload, where Gaussian noise may be used, and where it may not.
+FALLBACK = "mwem"
+_GAUSSIAN_DEFAULTS, _DEFAULTS = ("tiers",), ("hdmm", FALLBACK)
 
 
 class Offer(NamedTuple):
@@ -125,6 +127,24 @@ def _explain(error: ModelTooLarge, mechanism: str, workload: Workload) -> ModelT
     )
 
 
+def default_mechanisms(budget: Budget, workload: Workload) -> tuple[str, ...]:
+    """What is taken where nothing is chosen: the first that can serve the workload.
+
+    A budget with a delta, or a rho, allows Gaussian noise: then it is tiers for a workload of
+    counts. For a pure epsilon, and for other queries than counts, it is hdmm, or mwem where a model
+    of the whole workload would be too large.
+
+    >>> from juncture import Budget, Domain, Workload
+    >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 2)
+    >>> default_mechanisms(Budget(epsilon=1, delta=1e-6), workload)
+    ('tiers',)
+    >>> default_mechanisms(Budget(epsilon=1), workload)
+    ('hdmm', 'mwem')
+    """
+    allows_gaussian = budget.price.norm == 2
+    return _GAUSSIAN_DEFAULTS if allows_gaussian and workload.asks_for_counts else _DEFAULTS
+
+
 def prepare(
     mechanism: str | Mechanism | None,
     budget: Budget,
@@ -132,15 +152,15 @@ def prepare(
     neighbours: Neighbours,
     n_records: int | None = None,
 ) -> Run:
-    """Prepare a mechanism, or the one with that name.
-
-    By default it is hdmm, or mwem if a model of the whole workload would be too large.
-    """
+    """Prepare a mechanism, or the one with that name; by default see `default_mechanisms`."""
     if mechanism is None:
+        first, *others = default_mechanisms(budget, workload)
         try:
-            return prepare(DEFAULT_MECHANISM, budget, workload, neighbours, n_records)
+            return prepare(first, budget, workload, neighbours, n_records)
         except ModelTooLarge:
-            return prepare(_FALLBACK, budget, workload, neighbours, n_records)
+            if not others:
+                raise
+            return prepare(others[0], budget, workload, neighbours, n_records)
     if isinstance(mechanism, str):
         named = make_mechanism(mechanism, budget)
         try:

@@ -111,6 +111,14 @@ class Workload:
         return tuple(task.clique for task in self.tasks)
 
     @property
+    def asks_for_counts(self) -> bool:
+        """Whether every task asks for every count of a set of columns, and nothing else."""
+        return all(
+            task.clique and all(isinstance(block, Identity) for block in task.blocks)
+            for task in self.tasks
+        )
+
+    @property
     def n_queries(self) -> int:
         """The number of answers to all tasks."""
         return sum(task.operator(self.domain).n_rows for task in self.tasks)

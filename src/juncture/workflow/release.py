@@ -54,7 +54,8 @@ def release(
     - `workload`: what should be answered well: a workload, or sets of columns; by default every
       pair of columns.
     - `mechanism`: what decides what to measure, by name or as an object with this budget. By
-      default hdmm, or mwem if a model of the whole workload would be too large.
+      default tiers where the budget has a delta or is a rho, else hdmm, or mwem if a model of the
+      whole workload would be too large.
     - `neighbours`: what is protected. By default that of the ledger; in a new ledger, one record
       added or removed.
     - `path`: where to save the release, usually with the suffix `.jct`; by default nowhere. Until
