@@ -43,7 +43,7 @@ PAGES = {
     "docs/inference.md": ["(2, 2, 2, 2)", "mean_wealth"],
     "docs/private-side.md": ["within the budget of epsilon 1", "every count of age, work"],
     "docs/mechanisms.md": ["hdmm, local", "hdmm, model", "mwem", "privbayes", "dual query"],
-    "docs/tiers.md": ["[['c', 'd', 'e']]"],
+    "docs/tiers.md": ["['c', 'd', 'e']"],
 }
 NEEDS_JAVA = {"docs/how-to/count-on-spark.md"}
 
