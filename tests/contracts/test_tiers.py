@@ -18,7 +18,9 @@ from juncture.mechanisms.tier_tables import (
     find_pair_tables,
 )
 from juncture.mechanisms.tiers import Tiers
+from juncture.model.distribution import Distribution
 from juncture.model.model import Model
+from juncture.model.record_distribution import RecordDistribution
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
@@ -128,6 +130,14 @@ def test_at_most_so_many_pairs(tmp_path: Path) -> None:
     measured = [each.clique for each in result.measurements if len(each.clique) == 2]
     assert len(measured) <= 3
     assert ("a", "b") in measured
+
+
+@pytest.mark.parametrize(("limit", "kind"), [(1, RecordDistribution), (4_000_000, Distribution)])
+def test_a_large_tree_gives_way_to_records(limit: int, kind: type, tmp_path: Path) -> None:
+    """Where "auto" is asked for and the tree has more cells than the limit."""
+    result, _ = run(tmp_path, Tiers(BUDGET, max_tree_cells=limit), source=table(3_000))
+    assert result.model is not None
+    assert isinstance(result.model.distribution, kind)
 
 
 def test_bad_settings_are_refused_before_anything_is_paid() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import choose_oracle, needs_tree
+from juncture.engine.oracle_names import OracleName
 from juncture.engine.particles import Particles
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import Estimate, estimate
@@ -99,7 +100,9 @@ class Tiers(Mechanism):
     max_pairs: int | None = None
     """How many pairs are measured at most; by default 8 for each column."""
     oracle: OracleFactory | str = "auto"
-    """What fits the model: "exact", "records", or "auto" for the first where it is fast enough."""
+    """What fits the model: "exact", "records", or "auto" for the first where it is fast enough and
+    the tree has at most `max_tree_cells` cells."""
+    max_tree_cells: int = 4_000_000
     max_steps: int = 2000
     """The most steps of each of the two fits."""
 
@@ -282,9 +285,11 @@ class _Execution:
     def fit(self, n_records: int) -> Estimate:
         """Fit everything so far, with about so many records where it takes records."""
         domain, total = self.curator.domain, find_total(self.curator, self.measurements)
-        choice = choose_oracle(
-            self.settings.oracle, domain, [each.clique for each in self.measurements]
-        )
+        cliques = [each.clique for each in self.measurements]
+        choice = choose_oracle(self.settings.oracle, domain, cliques)
+        is_large = choice.plan.has_tree and choice.plan.cells > self.settings.max_tree_cells
+        if self.settings.oracle == OracleName.AUTO and is_large:
+            choice = choose_oracle(OracleName.RECORDS, domain, cliques)
         factory = choice.factory
         if isinstance(factory, Particles) and factory.n_records is None:
             most = max(_FIRST_RECORDS, _MAX_VALUES // len(domain))
