@@ -127,7 +127,10 @@ def test_pages_are_quiet_and_fit(
     browser: Browser, address: str, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     """No message, no request to elsewhere, no sideways scrolling, no faint text."""
-    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    # Colours that are still on their way from light to dark would be judged half-way.
+    page = browser.new_page(
+        viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+    )
     said: list[str] = []
     asked: list[str] = []
     page.on("console", lambda message: said.append(message.text))
