@@ -97,6 +97,7 @@ def test_it_spends_its_budget_and_no_more(
     assert budget.compose(prepared.costs) == pytest.approx(budget.limit, rel=1e-6)
     for seed in range(2):
         _, ledger = run(tmp_path, Tiers(budget), source=table(n), neighbours=neighbours, seed=seed)
+        assert len(ledger.events) <= len(prepared.costs)
         paid = budget.compose([entry.cost for entry in ledger.events])
         assert budget.limit * (1 - 1e-3) <= paid <= budget.limit
 

@@ -52,8 +52,8 @@ _MAX_DARK = 0.25
 # record of the table, within limits; all records together have at most so many values.
 _FIRST_RECORDS, _ANSWERING_RECORDS = 50_000, 400_000
 _LAST_RECORDS, _MAX_RECORDS, _MAX_VALUES = 10.0, 1_000_000, 30_000_000
-# A share of the price that is not worth an event.
-_NEGLIGIBLE = 1e-6
+# A share of the price that is not worth an event; and what rounding might add to a sum of shares.
+_NEGLIGIBLE, _ROUNDING = 1e-6, 1e-12
 
 
 @dataclass(frozen=True)
@@ -128,15 +128,19 @@ class Tiers(Mechanism):
         facts = [("every single column", f"measured first, each for {single}")]
         stddev = single.cell_stddev(neighbours)
         if candidates.pairs:
-            rest = whole.share(1.0 - share)
-            costs.append(rest.cost)
-            max_pairs = self._max_pairs(candidates)
-            stddev = rest.share(1.0 / max_pairs).cell_stddev(neighbours)
-            facts += [
-                ("pairs", f"at most {max_pairs} of {len(candidates.pairs)} are measured"),
-                ("triples", f"at most as many, of {len(candidates.triples)}"),
-                ("noise on a count of a pair", f"standard deviation {stddev:.3g}, or less"),
-            ]
+            rest, max_pairs = whole.share(1.0 - share), self._max_pairs(candidates)
+            # A choice and the pairs; with triples, another choice, they, and the pairs again.
+            n_triples = min(max_pairs, len(candidates.triples))
+            n_events = 1 + max_pairs + (1 + n_triples + max_pairs if n_triples else 0)
+            costs += [rest.share((1.0 - _ROUNDING) / n_events).cost] * n_events
+            stddev = refuse_useless(rest.share(1.0 / max_pairs).cell_stddev(neighbours))
+            facts.append(("pairs", f"at most {max_pairs} of {len(candidates.pairs)} are measured"))
+            if n_triples:
+                many = f"at most {n_triples} of {len(candidates.triples)} are measured"
+                facts.append(("triples", many))
+            facts.append(
+                ("noise on a count of a pair", f"standard deviation {stddev:.3g}, or less")
+            )
         return Run(
             mechanism=self.name,
             workload=workload,
