@@ -16,8 +16,7 @@ from juncture.cli.main import run as run_command
 from juncture.errors import InvalidInput
 from juncture.fit.misfit import find_misfits
 from juncture.fit.solvers import EarlyStopping
-from juncture.mechanisms import Findings, Mechanism, Run, registry
-from juncture.mechanisms.mechanism import refuse_empty
+from juncture.mechanisms import Assignment, Findings, Mechanism, Outline, registry
 from juncture.privacy import Price, Pure, Request
 from juncture.private import noise as samplers
 from juncture.private.curator import Curator
@@ -41,14 +40,9 @@ class OneByOne(Mechanism):
     name: ClassVar[str] = "one-by-one"
     budget: jn.Budget
 
-    def prepare(
-        self,
-        workload: jn.Workload,
-        neighbours: Neighbours,
-        n_records: int | None = None,  # noqa: ARG002
-    ) -> Run:
+    def outline(self, assignment: Assignment) -> Outline:
         """Each column costs the same."""
-        refuse_empty(workload)
+        workload = assignment.workload
         price = self.budget.price.share(1 / len(workload.domain))
 
         def execute(curator: Curator, watch: Watch) -> Findings:
@@ -57,11 +51,7 @@ class OneByOne(Mechanism):
             fit = jn.estimate(curator.domain, measurements, watch=watch)
             return Findings(fit.model.project, fit.model, measurements, fit.summary)
 
-        return Run(
-            mechanism=self.name,
-            workload=workload,
-            budget=self.budget,
-            neighbours=neighbours,
+        return Outline(
             costs=(price.cost,) * len(workload.domain),
             execute=execute,
             facts=(("columns", "each alone"),),

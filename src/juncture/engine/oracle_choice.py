@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from juncture.engine.oracle import OracleFactory, build_plan
@@ -52,6 +52,13 @@ class OracleChoice:
             return self.time.records
         return self.time.exact if self.name == OracleName.EXACT else None
 
+    def with_records(self, n_records: int) -> OracleChoice:
+        """The choice with so many records, where it takes records and has no number of its own."""
+        factory = self.factory
+        if not isinstance(factory, Particles) or factory.n_records is not None:
+            return self
+        return replace(self, factory=replace(factory, n_records=n_records))
+
     def __str__(self) -> str:
         """Which oracle, why, and what a fit costs, in a sentence or two."""
         by_records = format_seconds(self.time.records)
@@ -75,9 +82,13 @@ class OracleChoice:
 
 
 def choose_oracle(
-    oracle: OracleFactory | str, domain: Domain, cliques: Iterable[Clique], plan: Plan | None = None
-) -> OracleChoice:
-    """The oracle that is meant, with the plan for it; a plan given decides for itself."""
+    oracle: OracleFactory | str, domain: Domain, cliques: Iterable[Clique],
+    plan: Plan | None = None, *, max_tree_cells: int | None = None,
+) -> OracleChoice:  # fmt: skip
+    """The oracle that is meant, with the plan for it; a plan given decides for itself.
+
+    - `max_tree_cells`: "auto" means records where the tree would have more cells.
+    """
     if not isinstance(oracle, str):
         return _choose(oracle, plan or build_plan(oracle, domain, cliques))
     name = _parse_name(oracle)
@@ -88,7 +99,7 @@ def choose_oracle(
         return _choose(Propagation, Plan.build(domain, cliques))
     if name is OracleName.RECORDS:
         return _choose_records(domain, list(cliques))
-    return _choose_by_cost(domain, list(cliques))
+    return _choose_by_cost(domain, list(cliques), max_tree_cells)
 
 
 def needs_tree(oracle: OracleFactory | str) -> bool:
@@ -111,12 +122,15 @@ def _parse_name(name: str) -> OracleName:
         ) from None
 
 
-def _choose_by_cost(domain: Domain, cliques: list[Clique]) -> OracleChoice:
+def _choose_by_cost(domain: Domain, cliques: list[Clique], max_cells: int | None) -> OracleChoice:
     """Exact where the tree fits and is not far slower than records."""
     try:
         plan = Plan.build(domain, cliques)
     except ModelTooLarge as error:
         needed = f"{error.needed}, beside {error.limit} of memory" if error.needed else "too much"
+        return _choose_records(domain, cliques, Reason.TOO_LARGE, needed=needed)
+    if max_cells is not None and plan.cells > max_cells:
+        needed = f"{plan.cells:,} cells, beside a limit of {max_cells:,}"
         return _choose_records(domain, cliques, Reason.TOO_LARGE, needed=needed)
     time = predict_time(plan)
     if time.is_exact_slow:

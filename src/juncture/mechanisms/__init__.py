@@ -15,9 +15,11 @@ if _typing.TYPE_CHECKING:
     from juncture.mechanisms.baselines import Independent as Independent
     from juncture.mechanisms.dual_query import DualQuery as DualQuery
     from juncture.mechanisms.hdmm import HDMM as HDMM
+    from juncture.mechanisms.mechanism import Assignment as Assignment
     from juncture.mechanisms.mechanism import Findings as Findings
     from juncture.mechanisms.mechanism import MarginalForecast as MarginalForecast
     from juncture.mechanisms.mechanism import Mechanism as Mechanism
+    from juncture.mechanisms.mechanism import Outline as Outline
     from juncture.mechanisms.mechanism import Run as Run
     from juncture.mechanisms.mst import MST as MST
     from juncture.mechanisms.mwem import MWEM as MWEM
@@ -34,7 +36,14 @@ else:
             "juncture.mechanisms.baselines": ["Direct", "Independent"],
             "juncture.mechanisms.dual_query": ["DualQuery"],
             "juncture.mechanisms.hdmm": ["HDMM"],
-            "juncture.mechanisms.mechanism": ["Findings", "MarginalForecast", "Mechanism", "Run"],
+            "juncture.mechanisms.mechanism": [
+                "Assignment",
+                "Findings",
+                "MarginalForecast",
+                "Mechanism",
+                "Outline",
+                "Run",
+            ],
             "juncture.mechanisms.mst": ["MST"],
             "juncture.mechanisms.mwem": ["MWEM"],
             "juncture.mechanisms.privbayes": ["PrivBayes"],

@@ -12,7 +12,7 @@ import numpy as np
 
 from juncture._util.watch import Watch
 from juncture.errors import InvalidInput
-from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
+from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.mwem_state import ModelState, find_total
 from juncture.mechanisms.spending import Spending
 from juncture.privacy.accounting import Cost, Neighbours
@@ -69,24 +69,14 @@ class AIM(Mechanism):
     max_steps: int = 1000
     """The most steps of the model's fit after each round."""
 
-    def prepare(
-        self,
-        workload: Workload,
-        neighbours: Neighbours,
-        n_records: int | None = None,  # noqa: ARG002
-    ) -> Run:
+    def outline(self, assignment: Assignment) -> Outline:
         """List the candidates, and bound the costs: without dearer rounds there are the most."""
-        refuse_empty(workload)
-        weights = weigh_candidates(workload)
+        weights = weigh_candidates(assignment.workload)
         schedule = self._schedule(weights)
-        stddev = refuse_useless(schedule.measurement.cell_stddev(neighbours))
+        stddev = refuse_useless(schedule.measurement.cell_stddev(assignment.neighbours))
         costs = tuple(schedule.list_costs())
         n_rounds = (len(costs) - len(schedule.columns)) // 2
-        return Run(
-            mechanism=self.name,
-            workload=workload,
-            budget=self.budget,
-            neighbours=neighbours,
+        return Outline(
             costs=costs,
             costs_are_exact=False,
             cell_stddev=stddev,

@@ -7,18 +7,15 @@ from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from juncture.engine.oracle import OracleFactory
 from juncture.mechanisms.measured_once import MeasuredOnce, find_stddev
-from juncture.mechanisms.mechanism import MarginalForecast, Mechanism, Run, refuse_empty
+from juncture.mechanisms.mechanism import Assignment, MarginalForecast
 from juncture.privacy.accounting import Neighbours
-from juncture.privacy.budget import Budget
 from juncture.privacy.request import Request
 from juncture.tables.domain import Clique, Domain
-from juncture.tables.workload import Workload
 
 
 @dataclass(frozen=True)
-class Independent(Mechanism):
+class Independent(MeasuredOnce):
     """Measure every single column, and nothing else: the model's columns are independent.
 
     Privacy: each column is measured through the curator for an equal share of the budget's price;
@@ -32,25 +29,10 @@ class Independent(Mechanism):
 
     name: ClassVar[str] = "independent"
 
-    budget: Budget
-    _: KW_ONLY
-    max_steps: int = 5000
-    """The most steps of the fit, which stops when only noise is left to fit."""
-
-    def prepare(
-        self,
-        workload: Workload,
-        neighbours: Neighbours,
-        n_records: int | None = None,  # noqa: ARG002
-    ) -> Run:
+    def list_requests(self, assignment: Assignment) -> list[Request]:
         """Divide the budget equally between the columns."""
-        refuse_empty(workload)
-        price = self.budget.price.share(1.0 / len(workload.domain))
-        return MeasuredOnce(
-            name=self.name, budget=self.budget, workload=workload, neighbours=neighbours,
-            requests=[Request((name,), price) for name in workload.domain],
-            oracle="exact", max_steps=self.max_steps,
-        ).prepare()  # fmt: skip
+        price = self.budget.price.share(1.0 / len(assignment.domain))
+        return [Request((name,), price) for name in assignment.domain]
 
 
 class Division(StrEnum):
@@ -63,7 +45,7 @@ class Division(StrEnum):
 
 
 @dataclass(frozen=True)
-class Direct(Mechanism):
+class Direct(MeasuredOnce):
     """Measure every marginal of the workload once, and nothing else.
 
     Privacy: each set of columns is measured through the curator for its share of the budget's
@@ -78,31 +60,23 @@ class Direct(Mechanism):
 
     name: ClassVar[str] = "direct"
 
-    budget: Budget
     _: KW_ONLY
     division: Division = Division.EQUAL
-    oracle: OracleFactory | str = "auto"
-    """What computes marginals: "exact", "records", or, by default, the one that is fast."""
-    max_steps: int = 5000
-    """The most steps of the fit, which stops when only noise is left to fit."""
 
-    def prepare(
-        self,
-        workload: Workload,
-        neighbours: Neighbours,
-        n_records: int | None = None,  # noqa: ARG002
-    ) -> Run:
-        """Divide the budget between the workload's sets of columns, and plan the model."""
-        refuse_empty(workload)
-        domain, price = workload.domain, self.budget.price
-        cliques = list(dict.fromkeys(domain.canonical(clique) for clique in workload.cliques))
+    def list_requests(self, assignment: Assignment) -> list[Request]:
+        """Divide the budget between the workload's sets of columns."""
+        domain, price = assignment.domain, self.budget.price
+        cliques = assignment.workload.distinct_cliques
         shares = self._divide(domain, cliques)
-        requests = [Request(c, price.share(s)) for c, s in zip(cliques, shares, strict=True)]
-        forecasts = [_forecast(domain, request, neighbours) for request in requests]
-        return MeasuredOnce(
-            name=self.name, budget=self.budget, workload=workload, neighbours=neighbours,
-            requests=requests, oracle=self.oracle, max_steps=self.max_steps,
-        ).prepare(forecasts)  # fmt: skip
+        return [Request(c, price.share(s)) for c, s in zip(cliques, shares, strict=True)]
+
+    def forecast(
+        self, assignment: Assignment, requests: Sequence[Request]
+    ) -> list[MarginalForecast]:
+        """Each marginal by its own measurement."""
+        return [
+            _forecast(assignment.domain, request, assignment.neighbours) for request in requests
+        ]
 
     def _divide(self, domain: Domain, cliques: Sequence[Clique]) -> list[float]:
         """The share of each.

@@ -20,14 +20,14 @@ from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.draw_likelihood import DrawLikelihood, Round
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.mechanism import (
+    Assignment,
     Findings,
     Mechanism,
-    Run,
-    refuse_empty,
+    Outline,
     require_n_records,
 )
 from juncture.mechanisms.record_search import RecordSearch
-from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
+from juncture.privacy.accounting import DRAW_SLACK, Cost
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import ZCDP
 from juncture.tables.workload import Workload
@@ -81,31 +81,27 @@ class DualQuery(Mechanism):
     solver: Solver = field(default_factory=Accelerated)
     max_steps: int = 300
 
-    def prepare(
-        self, workload: Workload, neighbours: Neighbours, n_records: int | None = None
-    ) -> Run:
+    def outline(self, assignment: Assignment) -> Outline:
         """Find how many rounds the budget allows, and plan the model."""
-        refuse_empty(workload)
+        workload = assignment.workload
         if not (self.eta > 0.0 and self.draws >= 1):
             raise InvalidInput(
                 f"`eta` and `draws` must be positive; got {self.eta} and {self.draws}."
             )
         self._rho()  # refuses a budget without a rho before anything else
-        n_public = require_n_records(self.name, neighbours, n_records)
+        n_public = require_n_records(self.name, assignment)
         rounds, modelled = self.count_rounds(n_public), self.estimation is Estimation.MODEL
         plan = Plan.build(workload.domain, workload.cliques) if modelled else None
         epsilons = [2.0 * self.eta * t / n_public + DRAW_SLACK for t in range(1, rounds)]
         last = epsilons[-1] if epsilons else 0.0
-        return Run(
-            mechanism=self.name,
-            workload=workload,
-            budget=self.budget,
-            neighbours=neighbours,
+        return Outline(
             n_records=n_public,
             costs=tuple(
                 Cost(epsilon=self.draws * e, rho=self.draws * e**2 / 8.0) for e in epsilons
             ),
-            execute=lambda curator, watch: self._execute(curator, workload, plan, watch),
+            execute=lambda curator, watch: self._execute(
+                curator, assignment, plan, watch
+            ),
             plan=plan,
             facts=(
                 ("rounds", f"{rounds}: the most that the budget allows"),
@@ -117,11 +113,11 @@ class DualQuery(Mechanism):
         )  # fmt: skip
 
     def _execute(
-        self, curator: Curator, workload: Workload, plan: Plan | None, watch: Watch
+        self, curator: Curator, assignment: Assignment, plan: Plan | None, watch: Watch
     ) -> Findings:
         """Draw queries and search for a record, round after round; then estimate."""
-        domain, n = curator.domain, workload.n_queries
-        m = require_n_records(self.name, curator.neighbours, curator.public_n_records)
+        domain, workload = curator.domain, assignment.workload
+        m, n = require_n_records(self.name, assignment), workload.n_queries
         n_rounds, rng = self.count_rounds(m), np.random.default_rng(self.rng)
         search = RecordSearch(domain, workload, rng, random_ties=self.random_ties)
         rounds: list[Round] = []

@@ -19,11 +19,11 @@ from juncture.fit.solvers.problem import Solver
 from juncture.mechanisms.least_squares import full_least_squares, local_least_squares
 from juncture.mechanisms.marginal_strategy import optimise_marginals, residual_least_squares
 from juncture.mechanisms.mechanism import (
+    Assignment,
     Findings,
     MarginalForecast,
     Mechanism,
-    Run,
-    refuse_empty,
+    Outline,
     refuse_useless,
 )
 from juncture.mechanisms.multiplicative_weights import refuse_large
@@ -95,14 +95,9 @@ class HDMM(Mechanism):
     oracle: OracleFactory | str = "exact"
     """What computes marginals: "exact", "records" for a workload of any tree-width, or "auto"."""
 
-    def prepare(
-        self,
-        workload: Workload,
-        neighbours: Neighbours,
-        n_records: int | None = None,  # noqa: ARG002
-    ) -> Run:
+    def outline(self, assignment: Assignment) -> Outline:
         """Optimise the strategy, and plan the model. Forecasts are for least squares alone."""
-        refuse_empty(workload)
+        workload, neighbours = assignment.workload, assignment.neighbours
         if self.estimation is Estimation.FULL:
             refuse_large(workload.domain, tuple(workload.domain))
         # A union measures the workload's own cliques: refuse a large model before optimising.
@@ -114,11 +109,7 @@ class HDMM(Mechanism):
         stddevs = [
             refuse_useless(_noise_stddev(workload, request, neighbours)) for request in requests
         ]
-        return Run(
-            mechanism=self.name,
-            workload=workload,
-            budget=self.budget,
-            neighbours=neighbours,
+        return Outline(
             costs=tuple(request.price.cost for request in requests),
             execute=_Execution(self, workload, requests, choice),
             plan=None if choice is None else choice.plan,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from juncture._util.watch import Watch
@@ -12,64 +12,70 @@ from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import OracleChoice, choose_oracle
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.early_stopping import EarlyStopping
-from juncture.mechanisms.mechanism import Findings, MarginalForecast, Run, refuse_useless
+from juncture.mechanisms.mechanism import (
+    Assignment,
+    Findings,
+    MarginalForecast,
+    Mechanism,
+    Outline,
+    refuse_useless,
+)
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.request import Request
 from juncture.tables.domain import Domain
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import bind
-from juncture.tables.workload import Workload
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeasuredOnce:
-    """A list of requests, known beforehand, and how a model is fitted to their answers."""
+@dataclass(frozen=True)
+class MeasuredOnce(Mechanism):
+    """A mechanism that lists its requests beforehand, and fits one model to their answers."""
 
-    name: str
-    """The mechanism's name."""
     budget: Budget
-    workload: Workload
-    neighbours: Neighbours
-    requests: Sequence[Request]
-    """Their prices add up to the budget's."""
-    oracle: OracleFactory | str
-    max_steps: int
+    _: KW_ONLY
+    oracle: OracleFactory | str = "auto"
+    """What computes marginals: "exact", "records", or, by default, the one that is fast."""
+    max_steps: int = 5000
+    """The most steps of the fit, which stops when only noise is left to fit."""
 
-    @property
-    def stddevs(self) -> list[float]:
-        """The standard deviation of the noise on the answers of each request."""
-        return [
-            find_stddev(self.workload.domain, request, self.neighbours) for request in self.requests
-        ]
+    def list_requests(self, assignment: Assignment) -> list[Request]:
+        """What is measured; the prices add up to the budget's."""
+        raise NotImplementedError
 
-    def prepare(self, marginals: Sequence[MarginalForecast] = ()) -> Run:
+    def forecast(
+        self,
+        assignment: Assignment,  # noqa: ARG002
+        requests: Sequence[Request],  # noqa: ARG002
+    ) -> list[MarginalForecast]:
+        """What to expect of each marginal, where it is known."""
+        return []
+
+    def outline(self, assignment: Assignment) -> Outline:
         """Plan the model; refuses one that does not fit, and noise that makes answers useless."""
-        cliques = [request.clique for request in self.requests]
-        choice = choose_oracle(self.oracle, self.workload.domain, cliques)
-        return Run(
-            mechanism=self.name,
-            workload=self.workload,
-            budget=self.budget,
-            neighbours=self.neighbours,
-            costs=tuple(request.price.cost for request in self.requests),
-            execute=lambda curator, watch: self._execute(curator, choice, watch),
+        requests, domain = self.list_requests(assignment), assignment.domain
+        choice = choose_oracle(self.oracle, domain, [request.clique for request in requests])
+        stddevs = [find_stddev(domain, request, assignment.neighbours) for request in requests]
+        return Outline(
+            costs=tuple(request.price.cost for request in requests),
+            execute=lambda curator, watch: self._execute(curator, requests, choice, watch),
             plan=choice.plan,
             oracle=choice,
-            marginals=tuple(marginals),
-            cell_stddev=statistics.median(map(refuse_useless, self.stddevs)),
+            marginals=tuple(self.forecast(assignment, requests)),
+            cell_stddev=statistics.median(map(refuse_useless, stddevs)),
         )
 
-    def _execute(self, curator: Curator, choice: OracleChoice, watch: Watch) -> Findings:
-        watch("measuring", 0, len(self.requests))
-        measurements = curator.measure_all(self.requests)
+    def _execute(
+        self, curator: Curator, requests: Sequence[Request], choice: OracleChoice, watch: Watch
+    ) -> Findings:
+        watch("measuring", 0, len(requests))
+        measurements = curator.measure_all(requests)
         fit = estimate(
-            self.workload.domain, measurements, total=curator.public_n_records, plan=choice.plan,
-            solver=EarlyStopping(), max_steps=self.max_steps, oracle=choice.factory,
-            watch=watch,
+            curator.domain, measurements, total=curator.public_n_records, plan=choice.plan,
+            solver=EarlyStopping(), max_steps=self.max_steps, oracle=choice.factory, watch=watch,
         )  # fmt: skip
         return Findings(fit.model.project, fit.model, measurements, fit.summary)
 

@@ -13,7 +13,7 @@ and a run that a ledger cannot pay for completely is refused before its first ev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from juncture._util.watch import Watch, ignore_progress
@@ -26,7 +26,7 @@ from juncture.model.model import Model
 from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.guarantee import Guarantee
-from juncture.tables.domain import Clique
+from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.workload import Workload, check_same_domain
@@ -77,8 +77,47 @@ class Findings:
     """Facts of this mechanism alone, by name: plain numbers, texts and lists."""
 
 
+@dataclass(frozen=True)
+class Assignment:
+    """What a mechanism is asked to do; all of it is public."""
+
+    workload: Workload
+    neighbours: Neighbours
+    n_records: int | None = None
+    """The number of records, if it is public."""
+
+    @property
+    def domain(self) -> Domain:
+        """The workload's."""
+        return self.workload.domain
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Run:
+class Outline:
+    """What a mechanism knows of a run before it sees data, and the run itself."""
+
+    costs: tuple[Cost, ...]
+    """The cost of every event, in order; if the data decides their number, of the most events."""
+    costs_are_exact: bool = True
+    """Whether exactly these costs are paid; if not, their sum is a bound."""
+    execute: Callable[[Curator, Watch], Findings]
+    """The work itself; call the run instead."""
+    n_records: int | None = None
+    """The public number of records that it was prepared for, if it needs one."""
+    plan: Plan | None = None
+    """The structure of the model, if it is known beforehand."""
+    oracle: OracleChoice | None = None
+    """What computes the model's marginals, why, and how long its fit takes, if it is known."""
+    marginals: tuple[MarginalForecast, ...] = ()
+    """What to expect of each marginal, if the whole workload is measured."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """What else is known beforehand: pairs of a name and a text."""
+    cell_stddev: float | None = None
+    """The usual standard deviation of the noise on a measured count, if it is known."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Run(Outline):
     """A prepared mechanism: everything that is known about its run without data.
 
     Call it with a curator to run it.
@@ -95,24 +134,6 @@ class Run:
     workload: Workload
     budget: Budget
     neighbours: Neighbours
-    n_records: int | None = None
-    """The public number of records that it was prepared for, if it needs one."""
-    costs: tuple[Cost, ...]
-    """The cost of every event, in order; if the data decides their number, of the most events."""
-    costs_are_exact: bool = True
-    """Whether exactly these costs are paid; if not, their sum is a bound."""
-    execute: Callable[[Curator, Watch], Findings]
-    """The work itself; call the run instead."""
-    plan: Plan | None = None
-    """The structure of the model, if it is known beforehand."""
-    oracle: OracleChoice | None = None
-    """What computes the model's marginals, why, and how long its fit takes, if it is known."""
-    marginals: tuple[MarginalForecast, ...] = ()
-    """What to expect of each marginal, if the whole workload is measured."""
-    facts: tuple[tuple[str, str], ...] = ()
-    """What else is known beforehand: pairs of a name and a text."""
-    cell_stddev: float | None = None
-    """The usual standard deviation of the noise on a measured count, if it is known."""
 
     def __repr__(self) -> str:
         bound = "" if self.costs_are_exact else "at most "
@@ -173,13 +194,24 @@ class Mechanism(Protocol):
     budget: Budget
     """What a run may cost."""
 
+    def outline(self, assignment: Assignment) -> Outline:
+        """Decide everything that needs no data; refuses a run that could not be completed."""
+
     def prepare(
         self, workload: Workload, neighbours: Neighbours, n_records: int | None = None
     ) -> Run:
-        """Decide everything that needs no data; refuses a run that could not be completed.
+        """The run for a workload, decided as far as it needs no data.
 
         `n_records` is the number of records if it is public.
         """
+        if not workload.tasks:
+            raise InvalidInput("`workload` must have a task; got none.")
+        outline = self.outline(Assignment(workload, neighbours, n_records))
+        known = {each.name: getattr(outline, each.name) for each in fields(outline)}
+        return Run(
+            mechanism=self.name, workload=workload, budget=self.budget, neighbours=neighbours,
+            **known,
+        )  # fmt: skip
 
     def run(
         self, curator: Curator, workload: Workload, *, watch: Watch = ignore_progress
@@ -189,19 +221,14 @@ class Mechanism(Protocol):
         return prepared(curator, watch=watch)
 
 
-def refuse_empty(workload: Workload) -> None:
-    """Refuse a workload without tasks."""
-    if not workload.tasks:
-        raise InvalidInput("`workload` must have a task; got none.")
-
-
-def require_n_records(name: str, neighbours: Neighbours, n_records: int | None) -> int:
+def require_n_records(name: str, assignment: Assignment) -> int:
     """The number of records, for a mechanism that needs it; refuses if it is not public."""
-    if neighbours is not Neighbours.REPLACE:
+    if assignment.neighbours is not Neighbours.REPLACE:
         raise InvalidInput(
             f"`neighbours` must be those that replace one record for {name}: it needs the number "
             "of records as public knowledge. Use a ledger with `replace`, or hdmm or mwem."
         )
+    n_records = assignment.n_records
     if n_records is None or n_records < 1:
         raise InvalidInput(
             f"`n_records` must be the public number of records for {name}, at least 1; got "

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from juncture._util.watch import Watch
-from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
+from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.mwem_state import ModelState, find_total
-from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request
@@ -21,7 +20,6 @@ from juncture.tables.domain import Clique, Domain
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.blocks import Block, Buckets, Identity
 from juncture.tables.queries.products import Kron
-from juncture.tables.workload import Workload
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
@@ -59,17 +57,12 @@ class MST(Mechanism):
     max_steps: int = 2500
     """The most steps of each of the two fits."""
 
-    def prepare(
-        self,
-        workload: Workload,
-        neighbours: Neighbours,
-        n_records: int | None = None,  # noqa: ARG002
-    ) -> Run:
-        """Divide the budget; the number of columns decides it."""
-        refuse_empty(workload)
-        prices, n_edges = self.prices(workload.domain), len(workload.domain) - 1
+    def outline(self, assignment: Assignment) -> Outline:
+        """Divide the budget. The data decides which pairs are measured, but not what they cost."""
+        domain, neighbours = assignment.domain, assignment.neighbours
+        prices, n_edges = self.prices(domain), len(domain) - 1
         stddev = refuse_useless(prices.column.cell_stddev(neighbours))
-        costs = [prices.column.cost] * len(workload.domain)
+        costs = [prices.column.cost] * len(domain)
         facts = [("every single column", f"measured, each for {prices.column}")]
         if prices.choice is not None:
             costs += [prices.choice.selection_cost] * n_edges
@@ -78,11 +71,7 @@ class MST(Mechanism):
             costs += [prices.pair.cost] * n_edges
             facts.append(("its pairs", f"{n_edges} measured, each for {prices.pair}"))
             stddev = refuse_useless(prices.pair.cell_stddev(neighbours))
-        return Run(
-            mechanism=self.name,
-            workload=workload,
-            budget=self.budget,
-            neighbours=neighbours,
+        return Outline(
             costs=tuple(costs),
             cell_stddev=stddev,
             execute=self._execute,

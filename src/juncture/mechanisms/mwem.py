@@ -13,7 +13,7 @@ from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import needs_tree
 from juncture.errors import InvalidInput
-from juncture.mechanisms.mechanism import Findings, Mechanism, Run, refuse_empty, refuse_useless
+from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.mwem_state import ModelState, State, WeightState, find_total
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
@@ -107,14 +107,10 @@ class MWEM(Mechanism):
     """What computes the model's marginals: "exact", "records" for choices of any tree-width, or
     "auto" for exact fits while the tree is small and fast."""
 
-    def prepare(
-        self,
-        workload: Workload,
-        neighbours: Neighbours,
-        n_records: int | None = None,  # noqa: ARG002
-    ) -> Run:
+    def outline(self, assignment: Assignment) -> Outline:
         """Divide the budget. The data decides what is measured, but not what it costs."""
-        self._check(workload)
+        workload, neighbours = assignment.workload, assignment.neighbours
+        self._check()
         rounds, facts = self.count_rounds(workload, neighbours), list[tuple[str, str]]()
         prices = self.prices(rounds, workload.domain, neighbours)
         stddev = refuse_useless(prices.measurement.cell_stddev(neighbours))
@@ -126,11 +122,7 @@ class MWEM(Mechanism):
         if prices.total is not None:
             costs = (prices.total.cost, *costs)
             facts.append(("the number of records", f"measured first, for {prices.total}"))
-        return Run(
-            mechanism=self.name,
-            workload=workload,
-            budget=self.budget,
-            neighbours=neighbours,
+        return Outline(
             costs=costs,
             cell_stddev=stddev,
             execute=lambda curator, watch: self._execute(curator, workload, rounds, watch),
@@ -169,8 +161,7 @@ class MWEM(Mechanism):
         details = {"rounds": rounds}
         return Findings(state.project, state.model, measurements, state.fit, details)
 
-    def _check(self, workload: Workload) -> None:
-        refuse_empty(workload)
+    def _check(self) -> None:
         needs_tree(self.oracle)  # refuses an unknown name
         if self.rounds is not None and self.rounds < 1:
             raise InvalidInput(f"`rounds` must be at least 1; got {self.rounds}.")

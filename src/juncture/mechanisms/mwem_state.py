@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from juncture.engine.oracle import OracleFactory
-from juncture.engine.oracle_choice import choose_oracle, needs_tree
-from juncture.engine.particles import Particles
+from juncture.engine.oracle_choice import OracleChoice, choose_oracle, needs_tree
+from juncture.engine.oracle_names import OracleName
 from juncture.engine.plan import Plan
 from juncture.fit.estimation import Estimate, estimate
 from juncture.fit.solvers.accelerated import Accelerated
@@ -79,8 +78,8 @@ class ModelState(State):
         self._total = self._total if total is None else total
         domain, cliques = self.model.domain, [each.clique for each in measurements]
         choice = choose_oracle(self._oracle, domain, cliques)
-        if isinstance(choice.factory, Particles):
-            self._fit_records(measurements, choice.factory, choice.plan, is_last)
+        if choice.name == OracleName.RECORDS:
+            self._fit_records(measurements, choice, is_last)
             return
         # A round's fit is only the start of the next: a proof that it is the best would be wasted.
         result: Estimate = estimate(
@@ -91,16 +90,15 @@ class ModelState(State):
         self.model, self.fit = result.model, result.summary
 
     def _fit_records(
-        self, measurements: Sequence[Measurement], factory: Particles, plan: Plan, is_last: bool
+        self, measurements: Sequence[Measurement], choice: OracleChoice, is_last: bool
     ) -> None:
         """A fit with records begins anew: its path from independence is as short."""
         assert self.model is not None
         solver = Raking() if is_last else Raking(tolerance=_ROUND_TOLERANCE)
-        if factory.n_records is None and not is_last:
-            factory = replace(factory, n_records=_ROUND_RECORDS)
+        taken = choice if is_last else choice.with_records(_ROUND_RECORDS)
         result = estimate(
             self.model.domain, measurements, total=self._total, solver=solver,
-            max_steps=self._max_steps, plan=plan, oracle=factory,
+            max_steps=self._max_steps, plan=taken.plan, oracle=taken.factory,
         )  # fmt: skip
         self.model, self.fit = result.model, result.summary
 

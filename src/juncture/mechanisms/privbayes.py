@@ -21,10 +21,10 @@ from juncture.fit.solvers.problem import Solver
 from juncture.mechanisms.counted_records import CountedRecords
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.mechanism import (
+    Assignment,
     Findings,
     Mechanism,
-    Run,
-    refuse_empty,
+    Outline,
     refuse_useless,
     require_n_records,
 )
@@ -37,7 +37,6 @@ from juncture.privacy.request import Request
 from juncture.privacy.score import DependenceScore
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.measurement import Measurement
-from juncture.tables.workload import Workload
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
@@ -99,28 +98,21 @@ class PrivBayes(Mechanism):
     """What computes the model's marginals: "exact", "records" for parents of any tree-width, or
     "auto"."""
 
-    def prepare(
-        self, workload: Workload, neighbours: Neighbours, n_records: int | None = None
-    ) -> Run:
+    def outline(self, assignment: Assignment) -> Outline:
         """Divide the budget. The workload does not influence what is measured."""
-        refuse_empty(workload)
         needs_tree(self.oracle)  # refuses an unknown name
         if not 0.0 < self.structure_share < 1.0:
             raise InvalidInput(
                 f"`structure_share` must lie between 0 and 1; got {self.structure_share}."
             )
-        n_public, d = require_n_records(self.name, neighbours, n_records), len(workload.domain)
+        n_public, d = require_n_records(self.name, assignment), len(assignment.domain)
         choice, table = self.prices(d)
-        stddev = refuse_useless(table.cell_stddev(neighbours))
+        stddev = refuse_useless(table.cell_stddev(assignment.neighbours))
         cells = max(1, int(self.cell_limit(d, n_public)))
-        return Run(
-            mechanism=self.name,
-            workload=workload,
-            budget=self.budget,
-            neighbours=neighbours,
+        return Outline(
             n_records=n_public,
             costs=(choice.selection_cost,) * (d - 1) + (table.cost,) * d,
-            execute=self._execute,
+            execute=lambda curator, watch: self._execute(curator, n_public, watch),
             facts=(
                 ("choices", f"{d - 1}: the parents of every attribute but the first"),
                 ("a choice costs", str(choice)),
@@ -131,10 +123,9 @@ class PrivBayes(Mechanism):
             ),
         )
 
-    def _execute(self, curator: Curator, watch: Watch) -> Findings:
+    def _execute(self, curator: Curator, n_records: int, watch: Watch) -> Findings:
         """Choose the network, measure its tables, and estimate."""
         domain = curator.domain
-        n_records = require_n_records(self.name, curator.neighbours, curator.public_n_records)
         network = self._choose_network(curator, n_records, watch)
         price = self.prices(len(network))[1]
         measurements = curator.measure_all(

@@ -12,12 +12,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture.engine.oracle import OracleFactory
 from juncture.errors import InvalidInput
 from juncture.mechanisms.measured_once import MeasuredOnce, find_stddev
-from juncture.mechanisms.mechanism import MarginalForecast, Mechanism, Run, refuse_empty
+from juncture.mechanisms.mechanism import Assignment, MarginalForecast
 from juncture.privacy.accounting import Neighbours
-from juncture.privacy.budget import Budget
 from juncture.privacy.request import Request
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.queries.blocks import Matrix
@@ -38,7 +36,7 @@ class Balance(StrEnum):
 
 
 @dataclass(frozen=True)
-class ResidualPlanner(Mechanism):
+class ResidualPlanner(MeasuredOnce):
     """ResidualPlanner (Xiao, He, Zhang and Kifer 2023), with one model fitted to all answers.
 
     What a set of columns says that no smaller set says is measured apart, for every set below the
@@ -60,45 +58,32 @@ class ResidualPlanner(Mechanism):
 
     name: ClassVar[str] = "residual"
 
-    budget: Budget
     _: KW_ONLY
     balance: Balance = Balance.CELLS
     """What the shares make least."""
-    oracle: OracleFactory | str = "auto"
-    """What computes marginals: "exact", "records", or, by default, the one that is fast."""
-    max_steps: int = 5000
-    """The most steps of the fit, which stops when only noise is left to fit."""
 
-    def prepare(
-        self,
-        workload: Workload,
-        neighbours: Neighbours,
-        n_records: int | None = None,  # noqa: ARG002
-    ) -> Run:
-        """Find the best shares, and the errors that follow from them; plan the model."""
-        refuse_empty(workload)
-        domain = workload.domain
-        _refuse_large(domain)
-        requests = self._make_requests(workload, neighbours)
+    def forecast(
+        self, assignment: Assignment, requests: Sequence[Request]
+    ) -> list[MarginalForecast]:
+        """The errors that follow from the shares."""
+        domain = assignment.domain
         variances = {
-            request.clique: find_stddev(domain, request, neighbours) ** 2 for request in requests
+            request.clique: find_stddev(domain, request, assignment.neighbours) ** 2
+            for request in requests
         }
         amounts = {request.clique: request.price.amount for request in requests}
-        forecasts = [
-            _forecast(domain, clique, variances, amounts) for clique in _distinct_cliques(workload)
-        ]
-        return MeasuredOnce(
-            name=self.name, budget=self.budget, workload=workload, neighbours=neighbours,
-            requests=requests, oracle=self.oracle, max_steps=self.max_steps,
-        ).prepare(forecasts)  # fmt: skip
+        cliques = assignment.workload.distinct_cliques
+        return [_forecast(domain, clique, variances, amounts) for clique in cliques]
 
-    def _make_requests(self, workload: Workload, neighbours: Neighbours) -> list[Request]:
+    def list_requests(self, assignment: Assignment) -> list[Request]:
         """A residual each, with the share of the budget that makes the total variance least.
 
         With weight v and sensitivity s of a residual, the total is the sum of v s^2 / share for
         Gaussian noise, and of v s^2 / share^2 for Laplace noise; so the best share is the power
         1 / 2, or 1 / 3, of v s^2.
         """
+        workload, neighbours = assignment.workload, assignment.neighbours
+        _refuse_large(workload.domain)
         domain, price = workload.domain, self.budget.price
         weights = weigh_residuals(workload, self.balance)
         if neighbours is Neighbours.REPLACE:
@@ -143,7 +128,7 @@ def weigh_residuals(workload: Workload, balance: Balance = Balance.CELLS) -> dic
     A column of one value has no contrast: it is left out of every set.
     """
     domain, weights = workload.domain, dict[Clique, float]()
-    for clique in _distinct_cliques(workload):
+    for clique in workload.distinct_cliques:
         names = [name for name in clique if domain[name] > 1]
         n_counted = domain.size_of(clique) if balance is Balance.CELLS else 1
         for size in range(len(names) + 1):
@@ -176,10 +161,6 @@ def _forecast(
         stddev=math.sqrt(variances[clique]) if clique in variances else math.nan,
         error=math.sqrt(variance),
     )
-
-
-def _distinct_cliques(workload: Workload) -> list[Clique]:
-    return list(dict.fromkeys(workload.domain.canonical(clique) for clique in workload.cliques))
 
 
 def _refuse_large(domain: Domain) -> None:

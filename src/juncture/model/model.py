@@ -177,6 +177,12 @@ class Model:
         """The same distribution for another number of records; for 1, counts are probabilities."""
         return replace(self, base_total=float(total), log_share=0.0)
 
+    def with_records(self, n_records: int) -> Model:
+        """The same model with so many records to answer from, if it is made of records."""
+        if not isinstance(self.distribution, RecordDistribution):
+            return self
+        return replace(self, distribution=self.distribution.renew(n_records))
+
     def project(self, attributes: Iterable[str]) -> Factor:
         """The expected counts over any attributes, in the given order."""
         return self._count(self.distribution.project(self.domain.project(attributes)))

@@ -111,6 +111,11 @@ class Workload:
         return tuple(task.clique for task in self.tasks)
 
     @property
+    def distinct_cliques(self) -> list[Clique]:
+        """The sets of columns of all tasks, each once and in the domain's order."""
+        return list(dict.fromkeys(self.domain.canonical(clique) for clique in self.cliques))
+
+    @property
     def asks_for_counts(self) -> bool:
         """Whether every task asks for every count of a set of columns, and nothing else."""
         return all(

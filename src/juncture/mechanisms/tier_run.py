@@ -1,0 +1,201 @@
+"""One run of `Tiers`: what it measures and chooses, tier by tier, and the fits between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from juncture._util.watch import Watch
+from juncture.engine.oracle import OracleFactory
+from juncture.engine.oracle_choice import choose_oracle
+from juncture.fit.estimation import Estimate, estimate
+from juncture.fit.solvers.early_stopping import EarlyStopping
+from juncture.mechanisms.mechanism import Findings
+from juncture.mechanisms.mwem_state import find_total
+from juncture.mechanisms.spending import Spending
+from juncture.mechanisms.tier_tables import (
+    TierCandidates,
+    combine,
+    divide_by_need,
+    expect_error,
+    find_pair_tables,
+    find_triple_tables,
+)
+from juncture.model.model import Model
+from juncture.privacy.accounting import Neighbours
+from juncture.privacy.price import Price
+from juncture.privacy.request import Request
+from juncture.privacy.score import MarginalError
+from juncture.tables.domain import Clique, Domain
+from juncture.tables.layout import Vector
+from juncture.tables.measurement import Measurement
+
+if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
+    from juncture.private.curator import Curator
+
+# A pair is measured if it is off by more than this share of what measuring it would leave; a triple
+# must be off by all of it, since the pairs are not known exactly yet.
+_PAIR_PENALTY, _TRIPLE_PENALTY = 0.6, 1.0
+# A choice whose own noise is more than this share of the records is not worth its price.
+_MAX_CHOICE_NOISE = 0.05
+# A triple is looked at if measuring it would leave at most this share of the records in the dark.
+_MAX_DARK = 0.25
+# The records of a first fit, those that answer for it, and those of the last fit: so many for each
+# record of the table, within limits; all records together have at most so many values.
+FIRST_RECORDS, _ANSWERING_RECORDS = 50_000, 400_000
+_LAST_RECORDS, _MAX_RECORDS, _MAX_VALUES = 10.0, 1_000_000, 30_000_000
+# A share of the price that is not worth an event.
+_NEGLIGIBLE = 1e-6
+
+
+@dataclass(frozen=True)
+class TierShares:
+    """The shares of the price: for single columns, pairs at first, and the two choices."""
+
+    singles: float
+    pairs: float
+    pair_choice: float
+    triple_choice: float
+
+
+@dataclass(frozen=True)
+class TierFitter:
+    """How a run fits a model to what was measured."""
+
+    oracle: OracleFactory | str
+    max_tree_cells: int
+    max_steps: int
+
+    def fit(
+        self, domain: Domain, measurements: Sequence[Measurement], total: float, n_records: int
+    ) -> Estimate:
+        """Fit everything so far, with about so many records where it takes records."""
+        cliques = [each.clique for each in measurements]
+        limit = max(FIRST_RECORDS, _MAX_VALUES // len(domain))
+        choice = choose_oracle(
+            self.oracle, domain, cliques, max_tree_cells=self.max_tree_cells
+        ).with_records(min(n_records, limit))
+        return estimate(
+            domain, measurements, total=total, plan=choice.plan, oracle=choice.factory,
+            solver=EarlyStopping(), max_steps=self.max_steps,
+        )  # fmt: skip
+
+
+class TierRun:
+    """One run: what was measured, and what is left of the price."""
+
+    def __init__(
+        self, curator: Curator, whole: Price, candidates: TierCandidates, shares: TierShares,
+        max_pairs: int, fitter: TierFitter, watch: Watch,
+    ) -> None:  # fmt: skip
+        self.curator, self.whole, self.candidates = curator, whole, candidates
+        self.shares, self.max_pairs, self.fitter, self.watch = shares, max_pairs, fitter, watch
+        self.spending, self.left = Spending(whole), 1.0
+        self.measurements: list[Measurement] = []
+        self.triples: list[Clique] = []
+
+    def run(self) -> Findings:
+        """All tiers, then the last fit."""
+        singles: list[Clique] = [(name,) for name in self.candidates.singles]
+        self.measure(dict.fromkeys(singles, self.shares.singles / len(singles)))
+        model = self.fit(FIRST_RECORDS).model
+        tables = find_pair_tables(model, self.candidates.pairs)
+        pairs = self.choose_pairs(tables, model.total) if tables else []
+        if pairs:
+            self.measure_pairs({pair: tables[pair] for pair in pairs}, model.total)
+        elif tables:
+            self.measure(dict.fromkeys(singles, self.left / len(singles)))
+        wanted = int(_LAST_RECORDS * model.total)
+        fit = self.fit(min(max(wanted, _ANSWERING_RECORDS), _MAX_RECORDS))
+        details = {
+            "pairs": len(pairs),
+            "triples": [list(triple) for triple in self.triples],
+        }
+        return Findings(fit.model.project, fit.model, self.measurements, fit.summary, details)
+
+    def measure_pairs(self, tables: Mapping[Clique, Vector], total: float) -> None:
+        """Measure pairs, then triples that they do not explain, then the pairs again."""
+        weights = self.candidates.pairs
+        noise = self.noise_of(self.left / len(tables))
+        shares = divide_by_need(
+            {pair: weights[pair] * expect_error(t, noise) for pair, t in tables.items()}
+        )
+        choice = self.shares.triple_choice
+        if self.candidates.triples and self.can_tell(choice, len(tables), total):
+            self.watch("measuring pairs", 1, 4)
+            first = min(self.shares.pairs, self.left)
+            self.measure({pair: first * share for pair, share in shares.items()})
+            self.watch("fitting pairs", 2, 4)
+            model = self.fit(FIRST_RECORDS).model.with_records(_ANSWERING_RECORDS)
+            self.measure_triples(model, tables)
+            self.watch("fitting all", 3, 4)
+        self.measure({pair: self.left * share for pair, share in shares.items()})
+
+    def choose_pairs(self, tables: Mapping[Clique, Vector], total: float) -> list[Clique]:
+        """The pairs that independence gets wrong, or all where a choice could not tell."""
+        choice = self.shares.pair_choice
+        max_pairs = min(self.max_pairs, len(tables))
+        if len(tables) <= max_pairs and not self.can_tell(choice, max_pairs, total):
+            return list(tables)
+        noise = self.noise_of((self.left - choice) / max_pairs)
+        penalties = {p: _PAIR_PENALTY * expect_error(t, noise) for p, t in tables.items()}
+        return self.choose(tables, penalties, self.candidates.pairs, max_pairs, choice)
+
+    def measure_triples(self, model: Model, pairs: Mapping[Clique, Vector]) -> None:
+        """Choose and measure the triples that the pairs do not explain."""
+        choice = self.shares.triple_choice
+        each = (self.left - choice) / len(pairs)
+        noise = self.noise_of(each)
+        tables = find_triple_tables(model, self.candidates.triples, pairs)
+        errors = {triple: expect_error(table, noise) for triple, table in tables.items()}
+        clear = {t: table for t, table in tables.items() if errors[t] <= _MAX_DARK * model.total}
+        if clear:
+            penalties = {triple: _TRIPLE_PENALTY * errors[triple] for triple in clear}
+            n = min(len(pairs), len(clear))
+            self.triples = self.choose(clear, penalties, self.candidates.triples, n, choice)
+            self.measure(dict.fromkeys(self.triples, each))
+
+    def choose(
+        self,
+        tables: Mapping[Clique, Vector],
+        penalties: Mapping[Clique, float],
+        weights: Mapping[Clique, float],
+        n: int,
+        share: float,
+    ) -> list[Clique]:
+        """At most n tables that are off by more than their penalties, for a share of the price."""
+        chosen = {clique: weights[clique] for clique in tables}
+        score = MarginalError(
+            tables, penalties=penalties, weights=None if min(chosen.values()) == 1.0 else chosen
+        )
+        self.left -= share
+        price = self.spending.take(self.whole.share(share))
+        return self.curator.select_many(score, n, price, floor=0.0)
+
+    def can_tell(self, share: float, n: int, total: float) -> bool:
+        """Whether the noise of n choices for a share of the price is small beside the records."""
+        moves = 1.0 if self.curator.neighbours is Neighbours.ADD_OR_REMOVE else 2.0
+        epsilon = self.whole.share(share / n).selection_epsilon
+        return 2.0 * moves / epsilon <= _MAX_CHOICE_NOISE * total
+
+    def noise_of(self, share: float) -> float:
+        """The mean absolute noise on a count that is measured for a share of the price."""
+        price = self.whole.share(share)
+        return price.noise.mean_absolute(price.cell_stddev(self.curator.neighbours))
+
+    def measure(self, shares: Mapping[Clique, float]) -> None:
+        """Measure tables, each for a share of the price."""
+        if sum(shares.values()) < _NEGLIGIBLE:
+            return
+        requests = [
+            Request(clique, self.spending.take(self.whole.share(share)))
+            for clique, share in shares.items()
+        ]
+        self.left -= sum(shares.values())
+        self.measurements = combine([*self.measurements, *self.curator.measure_all(requests)])
+
+    def fit(self, n_records: int) -> Estimate:
+        """Fit everything so far, with about so many records where it takes records."""
+        total = find_total(self.curator, self.measurements)
+        return self.fitter.fit(self.curator.domain, self.measurements, total, n_records)
