@@ -17,14 +17,21 @@ help:  ## Show this list.
 
 setup: $(VENV)/ready  ## Make the virtual environment with the package and its tools.
 
-$(VENV)/ready: pyproject.toml constraints.txt
-	@echo "Setting up $(VENV) (once) ..."
+# The package alone: what the demo needs, and nothing else. Bytecode is made when it is first needed.
+$(VENV)/core: pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) with the package (once, about half a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install $(PIP_OPTIONS) setuptools
+	@$(BIN)/pip install $(PIP_OPTIONS) --no-compile setuptools
+	@$(BIN)/pip install $(PIP_OPTIONS) --no-compile --no-build-isolation --editable .
+	@touch $@
+
+# The rest: tests, types, style, Spark, a browser and the documentation.
+$(VENV)/ready: $(VENV)/core
+	@echo "Adding what the tests need to $(VENV) (once, a few minutes) ..."
 	@$(BIN)/pip install $(PIP_OPTIONS) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
-demo: setup  ## A short tour on a table that ships with the package.
+demo: $(VENV)/core  ## A short tour on a table that ships with the package.
 	@$(BIN)/juncture demo --force
 
 docs: setup  ## The documentation as a site, in site/; needs no network.
