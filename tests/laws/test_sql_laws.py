@@ -536,3 +536,78 @@ def test_means_do_not_depend_on_the_number_of_records(total: float) -> None:
     assert row[:2] == pytest.approx((total, total * mean), rel=1e-9)
     if total <= 1.0:  # of a single record, the median is the mean
         assert row[2] == pytest.approx(mean)
+
+
+_LONG, _PATTERN = f"'{'a' * 2000}'", f"'{'%a' * 40}%b'"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT COUNT(*) FROM t WHERE {_LONG} LIKE {_PATTERN}",
+        f"SELECT {_LONG} LIKE {_PATTERN} AS found FROM (SELECT COUNT(*) AS n FROM t)",
+        f"SELECT COUNT(*) FROM (SELECT sex FROM t GROUP BY sex) WHERE {_LONG} ILIKE {_PATTERN}",
+        f"SELECT COUNT(*) FILTER (WHERE {_LONG} LIKE {_PATTERN} ESCAPE '!') FROM t",
+        f"SELECT SUM(n) FILTER (WHERE {_LONG} LIKE {_PATTERN}) FROM (SELECT COUNT(*) AS n FROM t)",
+        f"SELECT COUNT(*) FROM t HAVING {_LONG} LIKE {_PATTERN}",
+        f"SELECT n FROM (SELECT COUNT(*) AS n FROM t) QUALIFY MAX({_LONG} LIKE {_PATTERN}) OVER ()",
+    ],
+)
+def test_like_takes_linear_time_wherever_it_stands(sql: str) -> None:
+    """Also over the rows of an answer: a matcher that backtracks would never come back."""
+    rows = model().sql(sql).rows
+    assert rows in ((), ((0.0,),), ((False,),), ((None,),))
+
+
+def test_like_over_rows_means_what_it_means_over_records() -> None:
+    """Over the rows of an answer, patterns find what they say."""
+    inner = "SELECT CASE WHEN sex = 0 THEN 'ab_c' ELSE 'AXYZ' END AS w FROM t GROUP BY sex"
+    for condition, found in {
+        "w LIKE 'a%'": ["ab_c"],
+        "w ILIKE 'A%'": ["AXYZ", "ab_c"],
+        "w NOT LIKE 'a%'": ["AXYZ"],
+        "w LIKE '%!_%' ESCAPE '!'": ["ab_c"],
+        "w LIKE 'A_YZ'": ["AXYZ"],
+        "w LIKE 'a'": [],
+    }.items():
+        rows = model().sql(f"SELECT w FROM ({inner}) WHERE {condition} ORDER BY w").rows
+        assert [row[0] for row in rows] == found, condition
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM t WHERE " + " OR ".join(f"age = {i % 5}" for i in range(8000)),
+        "SELECT SUM(x) FROM (" * 24 + "SELECT age AS x FROM t" + ")" * 24,
+        "WITH q0 AS (SELECT COUNT(*) AS n FROM t), "
+        + ", ".join(
+            f"q{i + 1} AS (SELECT COUNT(*) AS n FROM t WHERE age < (SELECT n FROM q{i}) "
+            f"OR sex < (SELECT n FROM q{i}))"
+            for i in range(20)
+        )
+        + " SELECT n FROM q20",
+    ],
+    ids=["conditions", "levels", "queries"],
+)
+def test_long_questions_are_refused_before_they_are_answered(sql: str) -> None:
+    """Parts of the syntax tree, what names stand for, and queries inside queries have limits."""
+    doubled = sql.replace("SUM(x) FROM (", "x + x AS x FROM (").replace(
+        "SELECT x + x AS x FROM (", "SELECT COUNT(*) FROM (SELECT x + x AS x FROM (", 1
+    )
+    text = doubled + ")" if doubled != sql else sql
+    with pytest.raises((ModelTooLarge, InvalidInput), match="`sql` must"):
+        model().sql(text)
+
+
+def test_outputs_times_groups_have_a_limit() -> None:
+    """The sums of all groups are counted before the first is computed."""
+    made = Model.of_potentials(Domain({"x": 500, "y": 90}), [], 1000.0)
+    sums = ", ".join(f"SUM(x + {i})" for i in range(20))
+    with pytest.raises(ModelTooLarge, match="at most 500,000 values; got 45,000 groups of 20"):
+        made.sql(f"SELECT {sums} FROM t GROUP BY x, y", max_values=500_000)
+    with pytest.raises(ModelTooLarge, match="at most 300 values; got 90 groups of 4 each"):
+        made.sql("SELECT y, y, y, COUNT(*) FROM t GROUP BY y", max_values=300)
+    nested = "SELECT y, y, y, n FROM (SELECT y, COUNT(*) AS n FROM t GROUP BY y)"
+    with pytest.raises(ModelTooLarge, match="at most 300 values"):
+        made.sql(nested, max_values=300)
+    assert len(made.sql("SELECT y, COUNT(*) FROM t GROUP BY y", max_values=300).rows) == 90

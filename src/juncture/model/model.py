@@ -334,18 +334,20 @@ class Model:
         columns = dict(zip(self.domain, codes, strict=True))
         return Records(columns, codebook=self.codebook, seed=key)
 
-    def sql(self, query: str, *, max_groups: int | None = None) -> SqlAnswer:
+    def sql(
+        self, query: str, *, max_groups: int | None = None, max_values: int | None = None
+    ) -> SqlAnswer:
         """The answer to a SELECT with aggregates, over one table of any name.
 
         Columns are the attributes; values are the codebook's names, or the codes. The answer is
         DuckDB's on the records that the model stands for, with expected counts as weights. A query
-        that makes more than `max_groups` groups is refused, where possible before anything is
-        computed.
+        that makes more than `max_groups` groups, or whose groups times outputs or aggregates are
+        more than `max_values`, is refused, where possible before anything is computed.
         """
         from juncture.model.sql import select  # noqa: PLC0415  (the parser is slow to import)
 
-        source = self._sql_source()
-        return select.run(query, source, max_groups)
+        limits = select.Limits(max_groups, max_values)
+        return select.run(query, self._sql_source(), limits)
 
     def sql_counts(self, query: str, *, max_groups: int | None = None) -> Vector:
         """The number of records in every group of a SELECT, an axis for each grouped attribute.
@@ -355,8 +357,7 @@ class Model:
         """
         from juncture.model.sql import select  # noqa: PLC0415
 
-        source = self._sql_source()
-        return select.count_groups(query, source, max_groups)
+        return select.count_groups(query, self._sql_source(), select.Limits(max_groups))
 
     def _sql_source(self) -> Source:
         from juncture.model.sql.select import Source  # noqa: PLC0415

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,9 @@ from juncture.publish import archive, format_1, format_2
 from juncture.publish.archive import Document
 from juncture.publish.record_io import check_records, write_records
 from juncture.publish.release_io import (
-    check_marginals,
     read_measurement,
     read_model,
+    recompute_marginals,
     write_codebook,
     write_measurement,
 )
@@ -152,9 +152,11 @@ class Release:
         parts.append(str(self.guarantee or "no guarantee stated"))
         return f"Release({', '.join([*parts, 'with a schema' if self.schema else 'no schema'])})"
 
-    def sql(self, query: str, *, max_groups: int | None = None) -> SqlAnswer:
+    def sql(
+        self, query: str, *, max_groups: int | None = None, max_values: int | None = None
+    ) -> SqlAnswer:
         """The answer to a SELECT with aggregates: see `Model.sql`."""
-        return self.model.sql(query, max_groups=max_groups)
+        return self.model.sql(query, max_groups=max_groups, max_values=max_values)
 
     def project(self, attributes: Iterable[str]) -> Factor:
         """The marginal on any attributes: see `Model.project`."""
@@ -229,7 +231,7 @@ def load(path: str | Path, oracle: OracleFactory = Propagation) -> Release:
         engine = make_oracle(oracle, release.model.plan)
     try:
         if isinstance(distribution, Distribution):
-            check_marginals(release.model, engine)
+            release = replace(release, model=recompute_marginals(release.model, engine))
         else:
             check_records(distribution, arrays[1])
     except JunctureError as error:

@@ -8,6 +8,7 @@ names the file.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ _TOLERANCE = 1e-6
 def read_model(
     document: Document, domain: Domain, arrays: list[Vector], oracle: OracleFactory
 ) -> Model:
-    """The model as it is stored; `check_marginals` checks that its arrays agree."""
+    """The model as it is stored; `recompute_marginals` checks that its arrays agree."""
     layout = Layout(domain, [tuple(clique) for clique in document["cliques"]])
     log_share = float(document["log_share"])
     if not -math.inf < log_share <= _TOLERANCE:
@@ -58,15 +59,25 @@ def _read_distribution(
     return Distribution(plan, potentials, probabilities, log_partition, oracle)
 
 
-def check_marginals(model: Model, engine: Oracle) -> None:
-    """Refuse marginals that are not those of the potentials, as far as the oracle can tell."""
-    beliefs = engine.marginals(model.potentials)
+def recompute_marginals(model: Model, engine: Oracle) -> Model:
+    """The model with the marginals of its potentials; stored ones that are others are refused.
+
+    Stored marginals may be off by a tolerance, each clique its own way, and what comes after relies
+    on cliques that agree where they meet. So what is stored is only compared.
+    """
+    stored = model.distribution
+    assert isinstance(stored, Distribution)
+    beliefs = engine.marginals(stored.potentials)
     tolerance = _TOLERANCE + beliefs.error
-    wrong = np.abs(beliefs.marginals - model.probabilities).max(initial=0.0)
-    off = abs(beliefs.log_partition - model.log_partition)
-    same = off <= tolerance * max(1.0, abs(model.log_partition))
-    if not (wrong <= tolerance and same and model.probabilities.min(initial=0.0) >= 0.0):
+    wrong = np.abs(beliefs.marginals - stored.probabilities).max(initial=0.0)
+    off = abs(beliefs.log_partition - stored.log_partition)
+    same = off <= tolerance * max(1.0, abs(stored.log_partition))
+    if not (wrong <= tolerance and same and stored.probabilities.min(initial=0.0) >= 0.0):
         raise ImpossibleModel("`marginals` must be those of the potentials; got others.")
+    distribution = replace(
+        stored, probabilities=beliefs.marginals, log_partition=beliefs.log_partition
+    )
+    return replace(model, distribution=distribution)
 
 
 def write_measurement(measurement: Measurement, arrays: list[Vector]) -> Document:

@@ -129,7 +129,11 @@ def cache_key() -> str:
     """A digest of everything the machine code depends on: sources, compiler, processor."""
     sources = [path.read_bytes() for path in sorted(_FOLDER.glob("*.py"))]
     processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
-    setting = f"{llvmlite.__version__} {llvm.get_default_triple()} {processor} {sys.version}"
+    # With NUMBA_BOUNDSCHECK=1 every index is checked, and one outside its array ends the process:
+    # slow, for tests of memory safety.
+    checked = os.environ.get("NUMBA_BOUNDSCHECK", "")
+    versions = f"{llvmlite.__version__} {llvm.get_default_triple()} {sys.version}"
+    setting = f"{versions} {processor} {checked}"
     return hashlib.sha256(b"\0".join([*sources, setting.encode()])).hexdigest()[:24]
 
 

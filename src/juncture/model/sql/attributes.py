@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from juncture.model.sql.rewrite import OUTSIDE_PREFIX
+from juncture.model.sql.outside import OUTSIDE_PREFIX
 from juncture.tables.codebook import Coding, Meaning, Special
 from juncture.tables.layout import Vector
 from juncture.tables.periods import to_date

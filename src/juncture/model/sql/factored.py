@@ -25,9 +25,9 @@ from juncture.model.sql.attributes import (
     make_pieces,
 )
 from juncture.model.sql.groups import GroupTable, known_column, round_off
+from juncture.model.sql.outside import OUTSIDE_PREFIX
 from juncture.model.sql.question import Question
 from juncture.model.sql.ranges import Bounds, Extreme, find_bin_notes, find_bounds_of
-from juncture.model.sql.rewrite import OUTSIDE_PREFIX
 from juncture.model.sql.syntax import Expr, Value, write
 from juncture.tables.layout import Vector
 from juncture.tables.queries.blocks import Block, Buckets, Identity, Matrix

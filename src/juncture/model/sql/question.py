@@ -13,7 +13,7 @@ from juncture.model.sql.attributes import Interval, has_outside
 from juncture.model.sql.dates import read_period_names
 from juncture.model.sql.engine import Engine
 from juncture.model.sql.intervals import Constants, Use, plan_intervals
-from juncture.model.sql.rewrite import OUTSIDE_PREFIX, rewrite
+from juncture.model.sql.outside import OUTSIDE_PREFIX, mark_outside
 from juncture.model.sql.scope import Flat
 from juncture.model.sql.syntax import (
     AGGREGATES,
@@ -37,7 +37,9 @@ class Question:
         self.codebook, self.engine, self.titles = codebook, engine, flat.titles
         tree = read_period_names(flat.tree, codebook)
         _check_values(tree, codebook)
-        self.tree = rewrite(tree, {n for n in self.attributes(tree) if has_outside(codebook[n])})
+        self.tree = mark_outside(
+            tree, {n for n in self.attributes(tree) if has_outside(codebook[n])}
+        )
         self.outputs = [output.unalias() for output in self.tree.expressions]
         where = self.tree.args.get("where")
         self.conditions = tuple(conjuncts(where.this)) if where else ()

@@ -13,13 +13,21 @@ from sqlglot import exp
 
 from juncture.errors import InvalidInput
 from juncture.model.sql.answer import SqlAnswer
-from juncture.model.sql.syntax import AGGREGATES, Expr, Value, clause_expressions, title
+from juncture.model.sql.syntax import (
+    AGGREGATES,
+    MAX_NODES,
+    Expr,
+    Value,
+    clause_expressions,
+    count_nodes,
+    limit_nodes,
+    title,
+)
 
 ALIAS = "juncture_alias"
 """The table of columns that are outputs of the SELECT itself."""
 Ask = Callable[[exp.Select, Mapping[str, exp.Select]], SqlAnswer]
 """Answers a query inside another, which may use the queries of WITH."""
-_MAX_EXPANSION = 100_000
 
 
 @dataclass(frozen=True)
@@ -161,6 +169,7 @@ def _resolve_names(tree: exp.Select, names: Names) -> Flat:
     titles = tuple(_title(output, names) for output in tree.expressions)
     aliases = {e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)}
     ordered = {id(each.this) for each in clause_expressions(tree, "order")}
+    n_nodes = 0
     for column in list(tree.find_all(exp.Column)):
         if isinstance(column.this, exp.Star):
             continue
@@ -169,7 +178,10 @@ def _resolve_names(tree: exp.Select, names: Names) -> Flat:
             column.set("this", exp.to_identifier(lower, quoted=False))
             column.set("table", exp.to_identifier(ALIAS))
         else:
-            column.replace(_enclose(names.columns[names.find_or_refuse(column.name)]))
+            meaning = names.columns[names.find_or_refuse(column.name)]
+            n_nodes += count_nodes(meaning)
+            limit_nodes(n_nodes)
+            column.replace(_enclose(meaning))
     aliases = {e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)}
     return Flat(_expand_aliases(tree, aliases), titles)
 
@@ -212,9 +224,12 @@ def _expand_aliases(tree: exp.Select, aliases: Mapping[str, Expr]) -> exp.Select
     n_expanded = 0
     while waiting := [c for c in tree.find_all(exp.Column) if c.table == ALIAS]:
         for column in waiting:
-            n_expanded += sum(1 for _ in aliases[column.name].walk())
-            if n_expanded > _MAX_EXPANSION:
-                raise InvalidInput("`sql` must not define names by each other; got a circle.")
+            n_expanded += count_nodes(aliases[column.name])
+            if n_expanded > MAX_NODES:
+                raise InvalidInput(
+                    "`sql` must not define names by each other; got a circle, or names that stand "
+                    "for too much. Write out what they stand for."
+                )
             column.replace(_enclose(aliases[column.name]))
     return tree
 

@@ -47,20 +47,33 @@ class Source(NamedTuple):
     """The attributes that were measured together."""
 
 
-def run(sql: str, source: Source, max_groups: int | None = None) -> SqlAnswer:
-    """The answer to a SELECT; refused before anything is computed if it has too many groups."""
+class Limits(NamedTuple):
+    """How much one answer may have; None where that does not matter."""
+
+    max_groups: int | None = None
+    max_values: int | None = None
+    """Groups times outputs, and groups times aggregates."""
+
+
+_NO_LIMITS = Limits()
+# Queries inside a query, each as often as it is used: names in WITH can double them.
+_MAX_QUESTIONS = 64
+
+
+def run(sql: str, source: Source, limits: Limits = _NO_LIMITS) -> SqlAnswer:
+    """The answer to a SELECT; refused before anything is computed if it would be too large."""
     with _limit_depth():
-        return _Session(source, max_groups).answer(parse(sql), {})
+        return _Session(source, limits).answer(parse(sql), {})
 
 
-def count_groups(sql: str, source: Source, max_groups: int | None = None) -> Vector:
+def count_groups(sql: str, source: Source, limits: Limits = _NO_LIMITS) -> Vector:
     """The number of records in every group of a SELECT, an axis for each grouped attribute.
 
     All groups are there, in the order of the codes, also those that `run` leaves out for having
     no records; no rows are made, so large tables come fast.
     """
     with _limit_depth():
-        return _Session(source, max_groups).count(parse(sql))
+        return _Session(source, limits).count(parse(sql))
 
 
 @contextmanager
@@ -77,15 +90,22 @@ def _limit_depth() -> Iterator[None]:
 class _Session:
     """One question, and those inside it."""
 
-    def __init__(self, source: Source, max_groups: int | None) -> None:
-        self._source, self._max_groups, self._engine = source, max_groups, Engine()
+    def __init__(self, source: Source, limits: Limits) -> None:
+        self._source, self._limits, self._engine = source, limits, Engine()
         self._notes: dict[Note, None] = {}
+        self._n_questions = 0
 
     def _flatten(self, tree: exp.Select, queries: Mapping[str, exp.Select]) -> Flat:
         return flatten(tree, self._source.codebook.domain, self.answer, queries)
 
     def answer(self, tree: exp.Select, queries: Mapping[str, exp.Select]) -> SqlAnswer:
         """All rows: grouped, filtered, ordered and cut."""
+        self._n_questions += 1
+        if self._n_questions > _MAX_QUESTIONS:
+            raise ModelTooLarge(
+                f"`sql` must have at most {_MAX_QUESTIONS} queries inside it, each as often as it "
+                "is used; got more. Ask several questions."
+            )
         flat = self._flatten(tree, queries)
         if flat.rows is not None:
             return self._answer_rows(flat.tree, flat.rows)
@@ -101,14 +121,16 @@ class _Session:
 
     def _group(self, question: Question) -> GroupTable:
         _check_types(question)
-        self._limit_groups(_plain_sizes(question))  # before an attribute is taken to pieces
+        self._limit(
+            _width(question), _plain_sizes(question)
+        )  # before an attribute is taken to pieces
         if is_factored(question):
             factored = Factored(question, self._source.ask, self._source.total)
-            self._limit_groups(factored.shape)
+            self._limit(_width(question), factored.shape)
             with suppress(NotFinite):
                 return factored.table()
         groups = Joint(question, self._source.ask, self._source.total).table()
-        self._limit_groups([groups.n_rows])
+        self._limit(_width(question), [groups.n_rows])
         return groups
 
     def count(self, tree: exp.Select) -> Vector:
@@ -117,26 +139,33 @@ class _Session:
         if flat.rows is not None:
             raise InvalidInput("`sql` must count records; got a query over another's answer.")
         question = Question(flat, self._source.codebook, self._engine)
-        self._limit_groups(_plain_sizes(question))
+        self._limit(_width(question), _plain_sizes(question))
         question.aggregates.clear()
         if is_factored(question):
             factored = Factored(question, self._source.ask, self._source.total)
-            self._limit_groups(factored.shape)
+            self._limit(_width(question), factored.shape)
             return self._source.total * factored.total(Total((), (), question.conditions))
         shares = Joint(question, self._source.ask, self._source.total).counts()
-        self._limit_groups(shares.shape)
+        self._limit(_width(question), shares.shape)
         return self._source.total * shares
 
-    def _limit_groups(self, sizes: Iterable[int]) -> None:
-        if self._max_groups is not None and (n_groups := math.prod(sizes)) > self._max_groups:
+    def _limit(self, width: int, sizes: Iterable[int]) -> None:
+        n_groups, (max_groups, max_values) = math.prod(sizes), self._limits
+        if max_groups is not None and n_groups > max_groups:
             raise ModelTooLarge(
-                f"`sql` must make at most {self._max_groups:,} groups; got {n_groups:,}. Group by "
+                f"`sql` must make at most {max_groups:,} groups; got {n_groups:,}. Group by "
                 "fewer columns, or by ranges of them."
+            )
+        if max_values is not None and n_groups * width > max_values:
+            raise ModelTooLarge(
+                f"`sql` must ask for at most {max_values:,} values; got {n_groups:,} groups of "
+                f"{width:,} each. Group by fewer columns, or ask for fewer sums at once."
             )
 
     def _answer_rows(self, tree: exp.Select, rows: SqlAnswer) -> SqlAnswer:
         """A SELECT over the rows of an answer, which are records like any others."""
         titles = tuple(title(output) for output in tree.expressions)
+        self._limit(max(len(titles), len(rows.columns)), [len(rows.rows)])
         table = rows.to_arrow()
         for index, column in enumerate(table.columns):
             if column.null_count == len(column):  # of any type, not of texts
@@ -146,6 +175,11 @@ class _Session:
             titles = tuple(result.column_names)
         columns = [read_values(column) for column in result.columns]
         return SqlAnswer(titles, tuple(zip(*columns, strict=True)), tuple(self._notes))
+
+
+def _width(question: Question) -> int:
+    """The numbers that are computed, or given out, for every group."""
+    return max(len(question.outputs), len(question.aggregates))
 
 
 def _plain_sizes(question: Question) -> list[int]:

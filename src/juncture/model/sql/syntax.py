@@ -8,12 +8,15 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from juncture.errors import InvalidInput
+from juncture.errors import InvalidInput, ModelTooLarge
+from juncture.model.sql.like import LinearDuckDB
 
 Expr = Any
 """A node of the parser's syntax tree."""
 Value = Any
 """What DuckDB may give."""
+MAX_NODES = 20_000
+"""The nodes of a syntax tree, with everything that its names stand for."""
 
 SUMS = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
 SPREADS = (exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
@@ -131,9 +134,24 @@ def parse(sql: str) -> exp.Select:
         raise InvalidInput(
             "`sql` must be one SELECT; got another kind of statement. A model only answers."
         )
-    for node in tree.walk():
+    for n_nodes, node in enumerate(tree.walk(), start=1):
+        limit_nodes(n_nodes)
         _check_node(node)
     return tree
+
+
+def count_nodes(node: Expr) -> int:
+    """The nodes of an expression."""
+    return sum(1 for _ in node.walk())
+
+
+def limit_nodes(n_nodes: int) -> None:
+    """Refuse a question that is too long, or would be with its names written out."""
+    if n_nodes > MAX_NODES:
+        raise ModelTooLarge(
+            f"`sql` must have at most {MAX_NODES:,} parts, with what its names stand for written "
+            f"out; got {n_nodes:,} or more. Ask several questions, or compare with ranges."
+        )
 
 
 def _check_node(node: Expr) -> None:
@@ -169,8 +187,8 @@ def _quote(node: Expr) -> str:
 
 
 def write(node: Expr) -> str:
-    """An expression as text for DuckDB."""
-    return str(node.sql("duckdb"))
+    """An expression as text for DuckDB: the only way in which one is made."""
+    return str(node.sql(LinearDuckDB))
 
 
 def clause_expressions(tree: exp.Select, clause: str) -> list[Any]:
