@@ -27,7 +27,7 @@ def _write_escape(generator: Any, node: Any) -> str:  # noqa: ANN401
 class LinearDuckDB(DuckDB):
     """DuckDB's dialect, without LIKE."""
 
-    class Generator(DuckDB.Generator):
+    class Generator(DuckDB.Generator):  # type: ignore[misc, valid-type]
         """Writes LIKE as a regular expression."""
 
         TRANSFORMS = {  # noqa: RUF012
