@@ -16,10 +16,10 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
-from juncture.errors import InvalidInput, JunctureError, ModelTooLarge
+from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.model import sampling
 from juncture.model.model import Model
-from juncture.publish.records import stream_records, write_records
+from juncture.publish.records import write_records
 from juncture.publish.release import Release
 from juncture.tables.codebook import OUTSIDE, Codebook, Coding
 from juncture.tables.columns import Boolean, Categorical, Date, Integer, Number, Outside
@@ -97,11 +97,10 @@ def test_values_belong_to_their_codes() -> None:
 def test_one_seed_gives_one_set_of_records(
     name: str, method: str, suffix: str, tmp_path: Path
 ) -> None:
-    """A file, in chunks of any size, and a stream hold what the release gives in memory."""
+    """A file, in chunks of any size, holds what the release gives in memory."""
     made, n = RELEASES[name], 45_000
     expected = getattr(made, method)(n, rng=5).to_arrow()
-    streamed = b"".join(stream_records(made, n, file_format=suffix, rng=5, method=method))
-    files = [io.BytesIO(streamed)]
+    files = []
     for chunk_size in (7_001, 100_000):
         path = tmp_path / f"{chunk_size}.{suffix}"
         write_records(made, path, n, rng=5, method=method, chunk_size=chunk_size)
@@ -285,8 +284,6 @@ def test_slips_are_refused(tmp_path: Path) -> None:
         write_records(release(), tmp_path / "r.csv", method="guess")
     with pytest.raises(InvalidInput, match="`chunk_size` must be at least 1"):
         write_records(release(), tmp_path / "r.csv", chunk_size=0)
-    with pytest.raises(JunctureError, match="`method` must be one of"):
-        stream_records(release(), 5, method="guess")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""Synthetic records as CSV or Parquet, in a file or as a stream of bytes, a chunk at a time.
+"""Synthetic records as a file of CSV or Parquet, a chunk at a time.
 
 The records are those that `Release.synthesize` or `Release.sample` gives for the same seed,
 decoded: neither the format nor the size of the chunks changes them.
@@ -6,7 +6,6 @@ decoded: neither the format nor the size of the chunks changes them.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import partial
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 # How many records of a file are made at a time; each chunk is a row group of a Parquet file.
 _CHUNK = 250_000
-# Fewer in a stream: someone is waiting for the first bytes.
-_STREAM_CHUNK = 20_000
 
 
 class Method(StrEnum):
@@ -99,34 +96,6 @@ def write_records(
     return count
 
 
-def stream_records(
-    release: Release,
-    n: int,
-    *,
-    file_format: str = FileFormat.CSV,
-    rng: Random = None,
-    method: str = Method.SYNTHESIZE,
-) -> Iterator[bytes]:
-    """The bytes of the file that `write_records` writes, some at a time.
-
-    Invalid arguments are refused by the call itself, before the first bytes.
-    """
-    key, kind = draw_key(rng), FileFormat(file_format)
-    decoder = _make_decoder(release, key, kind)
-    chunks = _draw_chunks(release, check_count(n), key, _parse_method(method), _STREAM_CHUNK)
-    return _stream((_decode(release, decoder, codes) for codes in chunks), kind, decoder.schema)
-
-
-def _stream(tables: Iterator[pa.Table], kind: FileFormat, schema: pa.Schema) -> Iterator[bytes]:
-    sink = _Sink()
-    writer = _open_writer(kind, pa.PythonFile(sink, mode="w"), schema)
-    for table in tables:
-        writer.write_table(table)
-        yield sink.take()
-    writer.close()
-    yield sink.take()
-
-
 def _parse_method(method: str) -> Method:
     try:
         return Method(method)
@@ -167,28 +136,3 @@ def _draw_chunks(
 
 def _decode(release: Release, decoder: RecordDecoder, codes: Codes) -> pa.Table:
     return decoder.decode(dict(zip(release.model.domain, codes, strict=True)))
-
-
-class _Sink(io.RawIOBase):
-    """A file that is only written to; `take` empties it."""
-
-    def __init__(self) -> None:
-        self._chunks: list[bytes] = []
-        self._length = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:  # noqa: ANN401
-        chunk = bytes(data)
-        self._chunks.append(chunk)
-        self._length += len(chunk)
-        return len(chunk)
-
-    def tell(self) -> int:
-        return self._length
-
-    def take(self) -> bytes:
-        """Everything that was written since the last call."""
-        chunks, self._chunks = self._chunks, []
-        return b"".join(chunks)

@@ -1,10 +1,9 @@
-"""The answers to the page's questions: one at a time, within limits."""
+"""The answers to the page's questions, within limits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from threading import Lock
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from juncture._util.text import choose_name
@@ -13,8 +12,13 @@ from juncture.model.sql.answer import SqlAnswer
 from juncture.model.sql.notes import InBins, Range, find_dependence_notes
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.facts import Facts, collect_facts
-from juncture.publish.explorer.question import Condition, build_sql, build_summary_sql
-from juncture.publish.records import stream_records
+from juncture.publish.explorer.question import (
+    Between,
+    Condition,
+    OneOf,
+    build_sql,
+    build_summary_sql,
+)
 from juncture.publish.release import Release
 from juncture.publish.report.means import find_mean
 from juncture.tables.columns import Display, display_of
@@ -24,12 +28,11 @@ Answer = dict[str, Any]
 
 
 class Answers:
-    """Answers from the release alone, under a lock: a model fills caches while it answers."""
+    """Answers from the release alone; for one thread, since a model fills caches meanwhile."""
 
     def __init__(self, release: Release, name: str = "release") -> None:
         self.release, self.model = release, release.model
         self.domain = self.model.domain
-        self._lock = Lock()
         self._facts = collect_facts(release, name)
         self.sql("SELECT COUNT(*) AS count FROM records")  # the first question is quick too
 
@@ -37,14 +40,24 @@ class Answers:
         """What the page shows about the release before any question."""
         return self._facts
 
+    def ask(self, question: Mapping[str, Any]) -> Answer:
+        """The answer to a question as the server hands it on."""
+        match question["ask"]:
+            case "marginal":
+                conditions = [read_condition(each) for each in question["conditions"]]
+                return self.marginal(validate_attributes(question["attributes"]), conditions)
+            case "sql":
+                return self.sql(question["sql"])
+            case _:
+                return self.write_records(question["path"], question["n"], question["seed"])
+
     def marginal(self, attributes: Sequence[str], conditions: Sequence[Condition]) -> Answer:
         """The counts for a chart, all cells in order, and the query that they come from."""
         shape = self.domain.project(attributes).shape
         self._refuse_large(attributes)
         query = build_sql(self.model.codebook, attributes, conditions)
-        with self._lock:
-            cells = self.model.sql_counts(query).reshape(-1)
-            summary = self._summarise(attributes, conditions, cells)
+        cells = self.model.sql_counts(query).reshape(-1)
+        summary = self._summarise(attributes, conditions, cells)
         return {
             "sql": query,
             "columns": [*attributes, choose_name("count", attributes)],
@@ -91,8 +104,9 @@ class Answers:
 
     def sql(self, query: str) -> Answer:
         """The answer to a SELECT as columns and rows."""
-        with self._lock:
-            answer = self.model.sql(query, max_groups=limits.MAX_CELLS)
+        answer = self.model.sql(
+            query, max_groups=limits.MAX_CELLS, max_values=limits.MAX_ANSWER_VALUES
+        )
         return {
             "columns": list(answer.columns),
             "rows": [[_finite_or_none(value) for value in row] for row in answer.rows],
@@ -100,20 +114,9 @@ class Answers:
             "ranges": _list_ranges(answer) if answer.ranges else [],
         }
 
-    def records(self, n: int, file_format: str, seed: int | None) -> Iterator[bytes]:
-        """The bytes of a file of synthetic records, some at a time."""
-        with self._lock:
-            chunks = stream_records(self.release, n, file_format=file_format, rng=seed)
-        return self._one_at_a_time(chunks)
-
-    def _one_at_a_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """The same chunks, with the lock free between them for other questions."""
-        while True:
-            with self._lock:
-                chunk = next(chunks, None)
-            if chunk is None:
-                return
-            yield chunk
+    def write_records(self, path: str, n: int, seed: int | None) -> Answer:
+        """Write a file of synthetic records, in the format that its name ends in."""
+        return {"records": self.release.write_records(path, n, rng=seed)}
 
     def _refuse_large(self, attributes: Sequence[str]) -> None:
         """Refuse a chart that would be too large, before anything is computed."""
@@ -160,3 +163,10 @@ def validate_attributes(attributes: Sequence[str], limit: int = 3) -> tuple[str,
             "Use SQL for more."
         )
     return tuple(attributes)
+
+
+def read_condition(text: Mapping[str, Any]) -> Condition:
+    """A condition as the page sends it: codes, or the ends of a range."""
+    if text["codes"] is not None:
+        return OneOf(text["attribute"], tuple(text["codes"]))
+    return Between(text["attribute"], text["low"], text["high"])

@@ -6,11 +6,13 @@
   `/?token=<token>` sets. The page itself shows nothing of the release and needs none.
 - A request that another page made, even one on another port of this machine, is refused: the
   browser says where a request comes from.
-- Bodies have a limit; every reply has headers that confine scripts, frames and referrers.
+- Bodies have a limit and must come in time; every reply has headers that confine scripts, frames
+  and referrers.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import ipaddress
 import secrets
@@ -67,11 +69,16 @@ class Guard:
         refusal = self._check(scope) or self._log_in(scope)
         body = None
         if refusal is None:
-            body = await _read_body(receive)
-            if body is None:
-                refusal = _error_response(
-                    413, f"A request must be at most {limits.MAX_BYTES:,} bytes."
-                )
+            try:
+                async with asyncio.timeout(limits.REQUEST_SECONDS):
+                    body = await _read_body(receive)
+            except TimeoutError:
+                refusal = _error_response(408, "A request must be sent without a long pause.")
+            else:
+                if body is None:
+                    refusal = _error_response(
+                        413, f"A request must be at most {limits.MAX_BYTES:,} bytes."
+                    )
         await (refusal or self._app)(scope, _replay(body or b"", receive), protected)
 
     def _check(self, scope: Scope) -> Response | None:
