@@ -10,7 +10,7 @@ PIP_OPTIONS := --quiet --disable-pip-version-check --constraint constraints.txt
 # go through files in order and steal single tests at the end, so fixtures of a file are made about once.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help setup demo docs quick test lint format bench reproduce clean
+.PHONY: help setup demo wheel docs quick test lint format bench reproduce clean
 
 help:  ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -33,6 +33,10 @@ $(VENV)/ready: $(VENV)/core
 
 demo: $(VENV)/core  ## A short tour on a table that ships with the package.
 	@$(BIN)/juncture demo --force
+
+wheel: $(VENV)/core  ## Wheels with the compiled routines inside, in dist/; prints their sizes.
+	@$(BIN)/pip install $(PIP_OPTIONS) --no-compile --no-build-isolation --editable '.[build]'
+	@$(BIN)/python tools/build_wheel.py
 
 docs: setup  ## The documentation as a site, in site/; needs no network.
 	@$(BIN)/python -m mkdocs build --strict --quiet

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import platform
 import subprocess
 import sys
+from importlib.metadata import Distribution
 from pathlib import Path
+from typing import Any
 
+import llvmlite.binding as llvm
 import pytest
 
-from juncture.engine.compiled import loader
+from juncture.engine.compiled import loader, packaged, targets
+from juncture.engine.compiled.build import MachineCode, compile_routines, make_object
+from juncture.errors import JunctureError
 
 pytestmark = pytest.mark.slow
 
-COMPILED = "juncture.engine.compiled"
+COMPILE = "juncture.engine.compiled.build.compile_routines"
 SCRIPT = """
 import json, sys, numpy as np
 from juncture import Domain, Plan
@@ -24,26 +31,29 @@ domain = Domain({"a": 2, "b": 3, "c": 4})
 oracle = Propagation(Plan.build(domain, [("a", "b"), ("b", "c")]))
 beliefs = oracle.marginals(np.arange(float(oracle.layout.size)))
 peak = oracle.maximum(np.arange(float(oracle.layout.size)))
-print(json.dumps({"compiler": "numba" in sys.modules, "record": peak.record,
+print(json.dumps({"compiler": "numba" in sys.modules, "llvm": "llvmlite" in sys.modules,
+                  "record": peak.record,
                   "log_partition": beliefs.log_partition,
                   "square": dot(beliefs.marginals, beliefs.marginals)}))
 """
 
 
-def fresh_process(cache: Path) -> dict[str, object]:
-    """What a new process with this cache folder answers, and whether it needed the compiler."""
+def fresh_process(cache: Path) -> tuple[dict[str, object], str]:
+    """What a new process with this cache folder answers, and what it says beside that."""
     environment = {**os.environ, "JUNCTURE_CACHE": str(cache)}
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     answers: dict[str, object] = json.loads(done.stdout)
-    return answers
+    return answers, done.stderr
 
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the machine code in it, as a first process leaves it."""
     folder = tmp_path_factory.mktemp("cache")
-    assert fresh_process(folder)["compiler"] is True
+    _, said = fresh_process(folder)
+    assert "Juncture compiles its routines, once for this version and processor" in said
+    assert "compiled in" in said
     return folder
 
 
@@ -55,8 +65,9 @@ def kept_file(cache: Path) -> Path:
 
 def test_a_later_process_does_not_import_the_compiler(cache: Path) -> None:
     """The answers are those of the process that compiled."""
-    first, second = fresh_process(cache), fresh_process(cache)
+    (first, said), (second, _) = fresh_process(cache), fresh_process(cache)
     assert first["compiler"] is False
+    assert said == ""
     assert first == second
     assert first["record"] == {"a": 1, "b": 2, "c": 3}
 
@@ -66,12 +77,12 @@ import sys
 from pathlib import Path
 import pyarrow as pa
 import juncture as jn
-from juncture.engine.compiled import entry_points
+from juncture.engine.compiled import build
 
-def interrupt():
+def interrupt(*_):
     raise KeyboardInterrupt
 
-entry_points.compile_all = interrupt
+build.compile_routines = interrupt
 folder = Path(sys.argv[1])
 table = pa.table({"age": [31, 40, 57], "smokes": [True, False, True]})
 schema = jn.Schema({"age": jn.Integer(low=0, high=99), "smokes": jn.Boolean()})
@@ -136,8 +147,8 @@ def test_damaged_machine_code_is_not_loaded(
     altered[len(whole) // 2] ^= 1
     damaged = {"cut": whole[:-100], "altered": bytes(altered), "emptied": b""}[damage]
     kept_file(cache).write_bytes(damaged)
-    monkeypatch.setattr("juncture.engine.compiled.entry_points.compile_all", lambda: b"made anew")
-    assert loader.load_compiled() == b"made anew"
+    monkeypatch.setattr(COMPILE, lambda *_: [MachineCode({}, (b"made anew",))])
+    assert loader.load_compiled().endswith(b"\nmade anew")
     kept_file(cache).write_bytes(whole)
     assert loader.load_compiled() == whole[:-32]
 
@@ -165,6 +176,123 @@ def test_a_folder_that_cannot_be_written_is_no_obstacle(
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("JUNCTURE_CACHE", str(blocked / "below"))
-    monkeypatch.setattr("juncture.engine.compiled.entry_points.compile_all", lambda: b"code")
-    assert loader.load_compiled() == b"code"
+    monkeypatch.setattr(COMPILE, lambda *_: [MachineCode({}, (b"code",))])
+    assert loader.load_compiled().endswith(b"\ncode")
     assert list(tmp_path.iterdir()) == [blocked]
+
+
+def test_a_compiler_that_fails_is_quoted() -> None:
+    """What went wrong in the process that compiles is in the error."""
+    with pytest.raises(JunctureError, match="nonsense"):
+        compile_routines([targets.Target("nonsense", "nonsense")], n_units=1)
+
+
+def test_without_a_compiler_the_advice_is_to_install_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation from a wheel on another processor says what to do."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(JunctureError, match=r"pip install 'juncture\[compile\]'"):
+        loader.load_compiled()
+
+
+def test_libraries_of_other_sources_or_processors_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wheel's libraries are opened only for the sources they were made from."""
+    assert packaged.open_packaged(tmp_path) is None
+    (tmp_path / packaged.LIST).write_text(packaged.describe({}))
+    assert packaged.open_packaged(tmp_path) is None  # no library for any processor
+    for kind in targets.find_runnable():
+        (tmp_path / f"{kind}.so").write_bytes(b"not a library")
+    if targets.find_runnable():
+        with pytest.raises(OSError, match=targets.find_runnable()[0]):
+            packaged.open_packaged(tmp_path)
+    monkeypatch.setattr(packaged, "digest_sources", lambda: "others")
+    assert packaged.open_packaged(tmp_path) is None
+
+
+@pytest.fixture(scope="module")
+def installed(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package as a wheel with libraries installs it."""
+    build_wheel = load_tool("build_wheel")
+    folder = tmp_path_factory.mktemp("wheel")
+    header, _, body = kept_file(cache).read_bytes()[:-32].partition(b"\n")
+    facts = json.loads(header)
+    first = facts["sizes"][0]
+    code = MachineCode(facts["signatures"], (body[:first], body[first:]))
+    pure = build_wheel.build_pure(folder)
+    kind = targets.find_runnable()[0]
+    system = f"{sys.platform}-{platform.machine()}"
+    wheel = build_wheel.add_libraries(pure, folder, system, {kind: code})
+    assert wheel.name.endswith(f"-py3-none-manylinux_2_17_{platform.machine()}.whl")
+    build_wheel.run_python("-m", "wheel", "unpack", "--dest", str(folder), str(wheel))
+    (root,) = (path for path in folder.iterdir() if path.is_dir())
+    return root
+
+
+def load_tool(name: str) -> Any:
+    """A script of the folder `tools`."""
+    path = Path(__file__).parents[2] / "tools" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not targets.find_runnable(), reason="wheels for this system hold no libraries")
+def test_an_installed_wheel_needs_no_compiler(
+    installed: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers as the sources do, without LLVM, keeps nothing, and requires no compiler."""
+    expected, _ = fresh_process(cache)
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+    found, said = fresh_process(tmp_path / "cache")
+    assert said == ""
+    assert found.pop("llvm") is False
+    assert expected.pop("llvm") is True
+    assert found == expected
+    assert not (tmp_path / "cache").exists()
+    (information,) = installed.glob("*.dist-info")
+    required = Distribution.at(information).requires or []
+    assert [line for line in required if "numba" in line] == ['numba>=0.60; extra == "compile"']
+    assert "Root-Is-Purelib: false" in (information / "WHEEL").read_text()
+
+
+@pytest.mark.parametrize("system", sorted(targets.PACKAGED))
+def test_machine_code_is_for_the_processor_that_was_asked_for(system: str) -> None:
+    """The object file of a routine names its target's processor, whatever this machine is."""
+    module = llvm.parse_assembly("define i64 @f(i64 %x) { %y = add i64 %x, 1 ret i64 %y }")
+    for target in targets.PACKAGED[system].values():
+        code = make_object(module, target)
+        assert code[:4] == b"\x7fELF"
+        assert int.from_bytes(code[18:20], "little") == {"x86": 62, "aar": 183}[target.triple[:3]]
+
+
+V2, V3, V4 = (
+    frozenset(words.split())
+    for words in (
+        "cx16 popcnt sse4_1 sse4_2 ssse3",
+        "avx2 bmi1 bmi2 f16c fma movbe",
+        "avx512f avx512bw avx512cd avx512dq avx512vl",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("features", "levels"),
+    [
+        (frozenset(), ()),
+        (V2 - {"popcnt"}, ()),
+        (V2, ("x86-64-v2",)),
+        (V2 | V4, ("x86-64-v2",)),
+        ((V2 | V3) - {"fma"}, ("x86-64-v2",)),
+        (V2 | V3 | {"sse4a"}, ("x86-64-v3", "x86-64-v2")),
+        (V2 | V3 | V4, ("x86-64-v4", "x86-64-v3", "x86-64-v2")),
+    ],
+)
+def test_a_level_counts_with_all_below_it(
+    features: frozenset[str], levels: tuple[str, ...]
+) -> None:
+    """A processor that lacks one feature of a level has none of the higher levels."""
+    assert targets.choose_levels(features) == levels

@@ -1,18 +1,18 @@
-"""The entry points of the compiled routines: C functions in one piece of machine code.
+"""The entry points of the compiled routines: C functions, by name and signature.
 
-Only this module and the routines that it imports need the compiler. Nothing here allocates or
+Only this module and those that it imports need the compiler. Nothing here allocates or
 fails, so the machine code needs nothing of the compiler's runtime, and can be kept and loaded
 without it.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba import carray, cfunc, types
+from numba import carray, types
 
 from juncture.engine.compiled.apportioning import apportion as _apportion
 from juncture.engine.compiled.apportioning import hand_out as _hand_out
@@ -23,6 +23,7 @@ from juncture.engine.compiled.flat import dot as _dot
 from juncture.engine.compiled.flat import mix as _mix
 from juncture.engine.compiled.flat import quadratic as _quadratic
 from juncture.engine.compiled.flat import quadratic_value as _quadratic_value
+from juncture.engine.compiled.front_end import translate
 from juncture.engine.compiled.gibbs import sweep as _sweep
 from juncture.engine.compiled.halving import deal_pairs as _deal_pairs
 from juncture.engine.compiled.halving import flip_signs as _flip_signs
@@ -38,9 +39,6 @@ from juncture.engine.compiled.sampling import draw as _draw
 from juncture.engine.compiled.sampling import make_aliases as _make_aliases
 from juncture.engine.compiled.weighting import add_potentials as _add_potentials
 from juncture.engine.compiled.weighting import weigh_records as _weigh_records
-from juncture.errors import JunctureError
-
-PREFIX = "juncture_"
 
 _TYPES = {
     "v": types.void,
@@ -55,23 +53,45 @@ _TYPES = {
 }
 
 
-_ENTRY_POINTS: dict[str, tuple[Callable[..., Any], str]] = {}
+@dataclass(frozen=True)
+class EntryPoint:
+    """A routine that Python calls: a letter for its result and for each argument (`_TYPES`)."""
+
+    function: Callable[..., Any]
+    signature: str
+    work: float
+    """How long it takes to compile, roughly, in units of an ordinary one."""
+
+    @property
+    def name(self) -> str:
+        """By which `loader.routine` finds it."""
+        return self.function.__name__
 
 
-def entry(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function as a compiled routine, under its own name.
+ENTRY_POINTS: list[EntryPoint] = []
 
-    The signature is a letter for the result, then one for each argument: see `_TYPES`.
-    """
+
+def entry(signature: str, work: float = 1.0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function as a compiled routine, under its own name."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _ENTRY_POINTS[function.__name__] = (function, signature)
+        ENTRY_POINTS.append(EntryPoint(function, signature, work))
         return function
 
     return register
 
 
-@entry("qqqdQqQqQqDqBDDQDQqQqDDq")
+def translate_unit(unit: Sequence[EntryPoint]) -> llvm.ModuleRef:
+    """The entry points of a unit in LLVM's language (see `front_end`)."""
+
+    def signature_of(entry_point: EntryPoint) -> Any:
+        result, *arguments = (_TYPES[letter] for letter in entry_point.signature)
+        return result(*arguments)
+
+    return translate((point.function, signature_of(point)) for point in unit)
+
+
+@entry("qqqdQqQqQqDqBDDQDQqQqDDq", work=20.0)
 def run(
     begin, end, total, operations, n_operations, loops, n_loops, slots, n_slots,
     work, n_work, extended, shifts, scales, repeated, log_scales, exponents, n_exponents,
@@ -87,7 +107,7 @@ def run(
     )  # fmt: skip
 
 
-@entry("vQqQqQqDqDqQ")
+@entry("vQqQqQqDqDqQ", work=2.0)
 def maximise(
     operations, n_operations, loops, n_loops, slots, n_slots, potentials, n_cells, peaks, n_peaks,
     chosen,
@@ -99,7 +119,7 @@ def maximise(
     )  # fmt: skip
 
 
-@entry("vQDqqquqqdqQQQQQQQ")
+@entry("vQDqqquqqdqQQQQQQQ", work=4.0)
 def search_order(
     rows, sizes, n, n_words, n_free, key, min_attempts, min_work, share, max_work,
     closed, below, marks, columns, best_order, best_closed, spent,
@@ -304,45 +324,3 @@ def flip_signs(
         carray(strides, (n_axes, n_tables)), carray(starts, n_tables), carray(cells, (2, n_tables)),
         whole_weight, carray(whole, 1),
     )  # fmt: skip
-
-
-def compile_all() -> bytes:
-    """Compile all entry points for this machine's processor.
-
-    The result is a line of JSON with their signatures by name, then an object file in which their
-    names have a prefix.
-    """
-    whole = llvm.parse_assembly("")
-    for name, (entry_point, signature) in _ENTRY_POINTS.items():
-        result, *arguments = (_TYPES[letter] for letter in signature)
-        compiled = cfunc(result(*arguments), error_model="numpy")(entry_point)
-        module = llvm.parse_assembly(compiled.inspect_llvm())
-        module.get_function(compiled.native_name).name = PREFIX + name
-        whole.link_in(module)
-    whole.link_in(llvm.parse_assembly(_abort_stubs(_external_names(whole))))
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(),
-        opt=3, reloc="pic", codemodel="jitdefault", jit=True,
-    )  # fmt: skip
-    signatures = {name: signature for name, (_, signature) in _ENTRY_POINTS.items()}
-    return json.dumps(signatures).encode() + b"\n" + bytes(machine.emit_object(whole))
-
-
-def _external_names(module: llvm.ModuleRef) -> list[str]:
-    """The functions that the module calls and that neither it nor Python itself has."""
-    declared = (function.name for function in module.functions if function.is_declaration)
-    return [name for name in declared if not name.startswith(("llvm.", "Py"))]
-
-
-def _abort_stubs(names: list[str]) -> str:
-    """Definitions for what the compiler would call if a routine raised, which none does."""
-    unexpected = [n for n in names if not n.startswith(("numba_", "NRT_")) or "alloc" in n]
-    if unexpected:
-        raise JunctureError(
-            f"The compiled routines need {', '.join(unexpected)}, which is not available to them. "
-            "Set NUMBA_DISABLE_INTEL_SVML=1 and try again, or report it."
-        )
-    stubs = "".join(
-        f"define void @{name}() {{ call void @abort() unreachable }}\n" for name in names
-    )
-    return f"declare void @abort()\n{stubs}"

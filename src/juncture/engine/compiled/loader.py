@@ -1,38 +1,46 @@
 """The compiled routines: machine code that is made once, kept, and loaded without the compiler.
 
-Importing the compiler and reading its own cache takes longer than most fits. So the routines are
-compiled to one object file for this processor, kept beside the package (or in the user's cache
-folder), and loaded from there in a few milliseconds. The file's name has a digest of everything
-that the machine code depends on; a file that is truncated or altered does not match its own
-checksum and is compiled again.
+Wheels hold shared libraries for the common processors (`packaged`). Elsewhere, and where the
+sources were changed, the routines are compiled for this processor, kept beside the package (or in
+the user's cache folder), and loaded from there in a few milliseconds. The file's name has a digest
+of everything that the machine code depends on; a file that is truncated or altered does not match
+its own checksum and is compiled again.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import importlib.util
 import json
 import logging
 import os
-import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-_FOLDER = Path(__file__).parent
+from juncture.engine.compiled.packaged import FOLDER, digest_sources, open_packaged
+from juncture.engine.compiled.targets import find_this_machine
+from juncture.errors import JunctureError
+
+if TYPE_CHECKING:
+    from juncture.engine.compiled.build import MachineCode
+
 _CHECKSUM_BYTES = 32
 _LOCK = threading.Lock()
 _LOG = logging.getLogger(__name__)
 _MAX_KEPT = 8
+# How long compiling takes alone on one core, and the longest unit of several at once.
+_ALONE_SECONDS, _PARALLEL_SECONDS = 16, 9
 
 # A letter for each type of a routine's result and arguments, as in `entry_points`: v none,
 # d double, q 64-bit integer, u the same without a sign; capitals are addresses of arrays of these,
@@ -66,55 +74,107 @@ def pointer(array: NDArray[Any]) -> Cell | None:
     return _CELLS[array.dtype].from_buffer(array) if array.size else None
 
 
+class Code(Protocol):
+    """Machine code in memory."""
+
+    signatures: dict[str, str]
+
+    def find_address(self, name: str) -> int:
+        """Where a routine begins."""
+
+
 @cache
 def routine(name: str) -> Callable[..., Any]:
     """The compiled routine of this name, which lets other Python threads run while it works."""
     with _LOCK:
-        engine, signatures = _load_engine()
-    result, *arguments = (_C_TYPES[letter] for letter in signatures[name])
-    return ctypes.CFUNCTYPE(result, *arguments)(engine.get_function_address(f"juncture_{name}"))
+        code = _load_code()
+    result, *arguments = (_C_TYPES[letter] for letter in code.signatures[name])
+    return ctypes.CFUNCTYPE(result, *arguments)(code.find_address(f"juncture_{name}"))
 
 
 def load_routines() -> None:
     """Have all routines ready, compiled if need be: before anything that cannot be undone."""
     with _LOCK:
-        _load_engine()
+        _load_code()
 
 
 @cache
-def _load_engine() -> tuple[llvm.ExecutionEngine, dict[str, str]]:
-    """The loaded machine code, one per process and never released; the routines' signatures."""
-    signatures, _, code = load_compiled().partition(b"\n")
-    with suppress(RuntimeError):  # recent versions initialise themselves and refuse this call
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine, json.loads(signatures)
+def _load_code() -> Code:
+    """The machine code, one per process and never released."""
+    packaged = None if _checks_bounds() else open_packaged()
+    return packaged or _KeptCode(load_compiled())
+
+
+class _KeptCode:
+    """Object files, linked in memory."""
+
+    def __init__(self, kept: bytes) -> None:
+        import llvmlite.binding as llvm  # noqa: PLC0415  (large; installed wheels do without it)
+
+        header, _, body = kept.partition(b"\n")
+        facts = json.loads(header)
+        self.signatures: dict[str, str] = facts["signatures"]
+        with suppress(RuntimeError):  # recent versions initialise themselves and refuse this call
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine()
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        for size in facts["sizes"]:
+            self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(body[:size]))
+            body = body[size:]
+        self._engine.finalize_object()
+
+    def find_address(self, name: str) -> int:
+        """See `Code.find_address`."""
+        return int(self._engine.get_function_address(name))
 
 
 def load_compiled() -> bytes:
-    """All routines, cached or compiled now: a line of JSON with signatures, then an object file."""
+    """All routines, kept or compiled now: a line of JSON with signatures, then object files."""
+    _refuse_without_compiler()
     name = f"juncture-{cache_key()}.o"
     for folder in cache_folders():
         kept = _read(folder / name)
         if kept:
             return kept
-    from juncture.engine.compiled.entry_points import compile_all  # noqa: PLC0415  (imports the compiler)
-
-    # A warning, so that it is seen wherever nobody has set up logging: in a notebook or a script,
-    # half a minute without a word looks like a fault.
-    _LOG.warning(
-        "Juncture compiles its routines, once for this version and processor: up to half a minute."
-    )
-    compiled = compile_all()
+    compiled = _pack(_compile_and_say_so())
     for folder in cache_folders():
         if _write(folder / name, compiled):
             _prune(folder)
             break
     return compiled
+
+
+def _refuse_without_compiler() -> None:
+    if not all(importlib.util.find_spec(package) for package in ("llvmlite", "numba")):
+        raise JunctureError(
+            "This installation holds no compiled routines for this processor, and no compiler to "
+            "make them. Install one: pip install 'juncture[compile]'."
+        )
+
+
+def _compile_and_say_so() -> MachineCode:
+    """Compile for this processor. A warning is seen wherever nobody has set up logging.
+
+    In a notebook or a script, seconds without a word look like a fault.
+    """
+    from juncture.engine.compiled.build import compile_routines, count_units  # noqa: PLC0415
+
+    n_units, started = count_units(), time.perf_counter()
+    _LOG.warning(
+        "Juncture compiles its routines, once for this version and processor: about %d s on %d "
+        "free core%s ...",
+        *(max(_PARALLEL_SECONDS, _ALONE_SECONDS / n_units), n_units, "s" * (n_units > 1)),
+    )
+    (made,) = compile_routines([find_this_machine()], n_units)
+    _LOG.warning("... compiled in %.0f s, and kept.", time.perf_counter() - started)
+    return made
+
+
+def _pack(code: MachineCode) -> bytes:
+    """What `_KeptCode` reads."""
+    header = {"signatures": code.signatures, "sizes": [len(part) for part in code.objects]}
+    return json.dumps(header).encode() + b"\n" + b"".join(code.objects)
 
 
 def _prune(folder: Path) -> None:
@@ -127,14 +187,17 @@ def _prune(folder: Path) -> None:
 
 def cache_key() -> str:
     """A digest of everything the machine code depends on: sources, compiler, processor."""
-    sources = [path.read_bytes() for path in sorted(_FOLDER.glob("*.py"))]
-    processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
-    # With NUMBA_BOUNDSCHECK=1 every index is checked, and one outside its array ends the process:
-    # slow, for tests of memory safety.
-    checked = os.environ.get("NUMBA_BOUNDSCHECK", "")
-    versions = f"{llvmlite.__version__} {llvm.get_default_triple()} {sys.version}"
-    setting = f"{versions} {processor} {checked}"
-    return hashlib.sha256(b"\0".join([*sources, setting.encode()])).hexdigest()[:24]
+    compiler = f"{version('llvmlite')} {version('numba')} {_checks_bounds()}"
+    setting = f"{digest_sources()} {compiler} {find_this_machine()}"
+    return hashlib.sha256(setting.encode()).hexdigest()[:24]
+
+
+def _checks_bounds() -> bool:
+    """Whether every index is to be checked: one outside its array then ends the process.
+
+    That is slow, and for tests of memory safety. The compiler reads the same variable.
+    """
+    return os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
 
 
 def cache_folders() -> Iterable[Path]:
@@ -142,7 +205,7 @@ def cache_folders() -> Iterable[Path]:
     chosen = os.environ.get("JUNCTURE_CACHE")
     if chosen:
         return (Path(chosen),)
-    paths = [_FOLDER / "__pycache__"]
+    paths = [FOLDER / "__pycache__"]
     with suppress(RuntimeError):  # a user without a home
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         paths.append(home / "juncture")
