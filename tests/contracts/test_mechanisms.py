@@ -117,7 +117,7 @@ def test_the_budget_spent_is_the_budget_claimed(
         outcome, ledger = ran(form, tmp_path / neighbours.name, price, neighbours)
         (whole,) = price.values()
         assert ledger.spent == pytest.approx(whole, rel=1e-9)
-        assert list(outcome.guarantee.events) == ledger.events
+        assert list(outcome.guarantee.events) == [event.publish() for event in ledger.events]
         assert len(outcome.answers(WORKLOAD)) == len(WORKLOAD.tasks)
 
 

@@ -21,8 +21,9 @@ from audit import FALSE_ALARM, lower_bound
 from juncture.errors import BudgetExceeded, InvalidInput, NotPublic
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
+from juncture.privacy.events import Entry, Event
 from juncture.privacy.lattice import round_to_lattice
-from juncture.privacy.ledger import Entry, Event, Ledger
+from juncture.privacy.ledger import Ledger, Ticket
 from juncture.privacy.price import ZCDP, Price, Pure
 from juncture.privacy.request import Request
 from juncture.privacy.score import MarginalError, QueryError
@@ -369,7 +370,7 @@ class _Unsynced(Ledger):
     def __init__(self, ledger: Ledger) -> None:
         self.path, self.budget, self.neighbours = ledger.path, ledger.budget, ledger.neighbours
 
-    def spend(self, *events: Event, tag: str | None = None) -> list[Entry]:  # noqa: ARG002
+    def spend(self, *events: Event, ticket: Ticket | None = None) -> list[Entry]:  # noqa: ARG002
         """Nothing to write."""
         return []
 

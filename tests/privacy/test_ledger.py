@@ -15,7 +15,8 @@ import pytest
 from juncture.errors import BudgetExceeded, InvalidInput, UnreadableFile
 from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
-from juncture.privacy.ledger import Event, Ledger
+from juncture.privacy.events import Event
+from juncture.privacy.ledger import Ledger
 
 ADD = Neighbours.ADD_OR_REMOVE
 
@@ -42,7 +43,8 @@ def test_a_ledger_can_be_read_by_people(path: Path) -> None:
     assert lines[2]["what"] == "every count of sex"
     again = Ledger(path)
     assert (again.spent, again.remaining, again.neighbours) == (0.875, 0.125, ADD)
-    assert [entry.to_json() for entry in again.events] == lines[1:]
+    facts = [{name: line[name] for name in line if name != "salt"} for line in lines[1:]]
+    assert [entry.to_json() | {"hash": entry.hash} for entry in again.events] == facts
 
 
 def test_overspending_is_refused_without_a_trace(path: Path) -> None:
@@ -72,7 +74,8 @@ SPENDING = """
 import sys
 from juncture.errors import BudgetExceeded
 from juncture.privacy.accounting import Cost
-from juncture.privacy.ledger import Event, Ledger
+from juncture.privacy.events import Event
+from juncture.privacy.ledger import Ledger
 ledger, n = Ledger(sys.argv[1]), 0
 try:
     while True:
@@ -98,7 +101,8 @@ KILLED = """
 import sys
 from juncture.privacy.accounting import Cost
 from juncture.privacy.budget import Budget
-from juncture.privacy.ledger import Event, Ledger
+from juncture.privacy.events import Event
+from juncture.privacy.ledger import Ledger
 ledger = Ledger(sys.argv[1])
 print("ready", flush=True)
 while True:
@@ -144,6 +148,7 @@ def test_a_torn_last_line_is_taken_away_with_a_warning(path: Path, left: int) ->
         again.spend(event(0.7))
     assert path.read_bytes().startswith(whole)
     assert Ledger(path).spent == 1.0
+    assert Ledger(path).read().repairs == [torn[len(whole) :].decode()]  # nothing is forgotten
 
 
 def test_an_event_without_its_last_newline_still_counts(path: Path) -> None:
@@ -160,11 +165,11 @@ def test_an_event_without_its_last_newline_still_counts(path: Path) -> None:
 
 
 def test_a_lowered_cost_is_noticed(path: Path) -> None:
-    """The running total gives it away."""
+    """The hash gives it away."""
     ledger = Ledger.create(path, Budget(epsilon=1.0), ADD)
     ledger.spend(event(0.5))
     path.write_text(path.read_text().replace('"epsilon": 0.5', '"epsilon": 0.001'))
-    with pytest.raises(UnreadableFile, match="last total does not match its events"):
+    with pytest.raises(UnreadableFile, match="line 2 is not what was written"):
         Ledger(path)
 
 
@@ -174,22 +179,32 @@ def test_other_files_are_refused(path: Path) -> None:
         Ledger(path)
     header = {"format": "juncture ledger", "version": 1, "budget": {"epsilon": 1.0}}
     good = {**header, "neighbours": str(ADD)}
+    paid = {"event": 1, "epsilon": 0.1, "rho": 0.1, "total": 0.1}
     for lines, words in (
         ([{"some": "thing"}], "another kind of file"),
-        ([{**good, "version": 2}], "version 2"),
+        ([{**good, "version": 3}], "version 3"),
+        ([{**good, "version": 2}], "line 1 is not what was written"),
+        ([{**good, "neighbours": "all"}], "with a budget and neighbours"),
+        ([good, {**paid, "total": 0.05}], "last total does not match its events"),
+        ([good, {**paid, "epsilon": "0.1"}], "line 2 is not event 1"),
+        ([good, paid, {"upgrade": 2}], "line 3 is not what was written"),
+        ([good, {"end": "nothing"}], "line 2 ends nothing"),
+        ([good, {"begin": "x", "epsilon": "much", "rho": 0}], "line 2 begins nothing"),
+        ([good, {"refund": 1}], "line 2 is of an unknown kind"),
         ([{**good, "budget": {"epsilon": -1.0}}], "with a budget"),
         ([{**good, "budget": None}], "with a budget"),
         ([good, {"event": 1}], "line 2 is not event 1"),
         ([good, {"event": 2, "epsilon": 0.1, "rho": 0.1}], "line 2 is not event 1"),
         ([good, {"event": 1, "epsilon": -0.1, "rho": 0.1}], "line 2 is not event 1"),
-        ([good, [1, 2]], "line 2 cannot be read"),
+        ([good, [1, 2]], "line 2 is not what was written"),
     ):
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         with pytest.raises(UnreadableFile, match=words):
             Ledger(path)
-    path.write_text("not json\n")
-    with pytest.raises(UnreadableFile, match="cannot be read"):
-        Ledger(path)
+    for text in ("not json\n", "[" * 100_000 + "\n", "9" * 5000 + "\n", '{"a": 1'):
+        path.write_text(text)
+        with pytest.raises(UnreadableFile, match="another kind|not what was written|incomplete"):
+            Ledger(path)
     path.write_text("")
     with pytest.raises(UnreadableFile, match="another kind of file"):
         Ledger(path)

@@ -23,7 +23,8 @@ from juncture.mechanisms.result import RunResult
 from juncture.mechanisms.tiers import Tiers
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
-from juncture.privacy.ledger import Entry, Event, Ledger
+from juncture.privacy.events import Entry, Event
+from juncture.privacy.ledger import Ledger, Ticket
 from juncture.privacy.price import Price, Pure
 from juncture.privacy.score import MarginalError
 from juncture.private.simulated import SeededSampler, SimulatedCurator
@@ -51,9 +52,15 @@ class NoLedger(Ledger):
         """None are kept."""
         return []
 
-    def spend(self, *events: Event, tag: str | None = None) -> list[Entry]:  # noqa: ARG002
+    def spend(self, *events: Event, ticket: Ticket | None = None) -> list[Entry]:  # noqa: ARG002
         """Nothing to write."""
         return []
+
+    def begin(self, ticket: Ticket, costs: object, **_: object) -> None:
+        """Nothing to reserve."""
+
+    def end(self, ticket: Ticket) -> None:
+        """Nothing to give back."""
 
 
 class HalfNoise(SimulatedCurator):

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.errors import InvalidInput
+from juncture.errors import BudgetExceeded, InvalidInput
 from juncture.mechanisms.registry import prepare
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
-from juncture.privacy.ledger import Ledger
+from juncture.privacy.ledger import Ledger, Ticket
 from juncture.privacy.price import Pure
 from juncture.private.curator import Curator
 from juncture.private.journal import Journal, journal_path
@@ -66,7 +66,7 @@ def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path, name: str, n_cou
     except KeyboardInterrupt:
         pass
     journal.close()
-    seen = kept.read_text().count("\n") - 1
+    seen = kept.read_text().count('"outcome"')
     journal = Journal(kept)
     again = Curator(CodedTable(DOMAIN, COLUMNS), ledger, journal)
     result = run(again)
@@ -180,6 +180,109 @@ def test_jn_release_resumes(tmp_path: Path, n_calls: int) -> None:
     assert made.guarantee is not None
     assert len(made.guarantee.events) == len(Ledger(tmp_path / "x.ledger").events)
     assert Ledger(tmp_path / "x.ledger").spent <= 1.0 + 1e-9
+
+
+def interrupt(folder: Path, n_counts: int) -> tuple[Any, Ledger, Path]:
+    """A run that was interrupted after so many counts, its ledger, and what is kept of it."""
+    budget, kept = Budget(epsilon=1.0), folder / "x.jct.partial"
+    run = prepare("mwem", budget, Workload.all_marginals(DOMAIN, 2), Neighbours.ADD_OR_REMOVE)
+    ledger = Ledger.create(folder / "x.ledger", Budget(epsilon=1.0))
+    journal = Journal.create(kept, {})
+    with pytest.raises(KeyboardInterrupt):
+        run(Curator(Interrupted(n_counts), ledger, journal))
+    journal.close()
+    return run, ledger, kept
+
+
+def go_on(run: Any, ledger: Ledger, kept: Path, n_counts: int = 1000) -> Any:
+    """Resume a run from a file, perhaps to be interrupted again."""
+    journal = Journal(kept)
+    try:
+        return run(Curator(Interrupted(n_counts), ledger, journal))
+    finally:
+        journal.close()
+
+
+@pytest.mark.parametrize("n_counts", [0, 1, 4])
+def test_of_two_copies_only_one_goes_on(tmp_path: Path, n_counts: int) -> None:
+    """Whoever resumes both copies of an unfinished release publishes one of them, not both."""
+    run, ledger, kept = interrupt(tmp_path, n_counts)
+    copy = tmp_path / "copy.partial"
+    copy.write_bytes(kept.read_bytes())
+    with pytest.raises(KeyboardInterrupt):
+        go_on(run, ledger, kept, 1)
+    before = ledger.path.read_bytes()
+    with pytest.raises(InvalidInput, match="goes on from another copy"):
+        go_on(run, ledger, copy)
+    assert ledger.path.read_bytes() == before
+    first = go_on(run, ledger, kept)
+    with pytest.raises(InvalidInput, match="that is complete"):
+        go_on(run, ledger, copy)
+    again = go_on(run, ledger, kept)  # the same outcomes, and nothing new
+    for one, other in zip(first.measurements, again.measurements, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+
+
+def test_a_copy_that_is_resumed_stops_the_run_that_still_works(tmp_path: Path) -> None:
+    """It is refused at its next payment, before it looks at the data, and publishes nothing."""
+    run, ledger, kept = interrupt(tmp_path, 2)
+    copy = tmp_path / "copy.partial"
+
+    class Copied(Interrupted):
+        def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
+            if not copy.exists():
+                copy.write_bytes(kept.read_bytes())
+                go_on(run, ledger, copy)
+            return super().exact_counts(cliques)
+
+    with pytest.raises(InvalidInput, match="that is complete"):
+        run(Curator(Copied(1000), ledger, Journal(kept)))
+    assert ledger.spent <= 1.0 + 1e-9
+
+
+def test_an_old_copy_of_the_ledger_does_not_go_on(tmp_path: Path) -> None:
+    """Nor does another ledger: what was drawn is not in it."""
+    run, ledger, kept = interrupt(tmp_path, 3)
+    lines = ledger.path.read_bytes().splitlines(keepends=True)
+    old = tmp_path / "old.ledger"
+    old.write_bytes(b"".join(lines[:3]))
+    with pytest.raises(InvalidInput, match="it is another ledger, or an old copy"):
+        go_on(run, Ledger(old), kept)
+    with pytest.raises(InvalidInput, match="it is another ledger, or an old copy"):
+        go_on(run, Ledger.create(tmp_path / "new.ledger", Budget(epsilon=1.0)), kept)
+    go_on(run, ledger, kept)
+
+
+def test_what_was_interrupted_holds_its_price(tmp_path: Path) -> None:
+    """Others cannot take what the rest needs; given back, it is reserved again on resuming."""
+    run, ledger, kept = interrupt(tmp_path, 3)
+    assert ledger.remaining == pytest.approx(0.0)
+    (held,) = ledger.reserved
+    assert held.cost.epsilon == pytest.approx(1.0 - ledger.spent)
+    ledger.give_back(held.tag)
+    assert ledger.remaining == pytest.approx(1.0 - ledger.spent)
+    go_on(run, ledger, kept)
+    assert ledger.spent == pytest.approx(1.0)
+    assert not ledger.reserved
+
+
+def test_a_refused_resumption_loses_nothing(tmp_path: Path) -> None:
+    """If others have taken the rest, what is kept stays; it goes on when it can be paid for."""
+    path, kept = tmp_path / "x.jct", tmp_path / "x.jct.partial"
+    arguments: dict[str, Any] = {
+        "ledger": tmp_path / "x.ledger", "path": path, "mechanism": "mwem",
+    }  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        jn.release(TABLE, SCHEMA, Budget(epsilon=1.0), watch=stop_after(0), **arguments)
+    ledger, content = Ledger(tmp_path / "x.ledger"), kept.read_bytes()
+    ledger.give_back(ledger.reserved[0].tag)
+    ledger.begin(Ticket("other", ""), [Pure(ledger.remaining).cost])
+    with pytest.raises(BudgetExceeded):
+        jn.release(TABLE, SCHEMA, Budget(epsilon=1.0), resume=True, **arguments)
+    assert kept.read_bytes() == content
+    ledger.give_back("other")
+    jn.release(TABLE, SCHEMA, Budget(epsilon=1.0), resume=True, **arguments)
+    assert path.exists()
 
 
 def test_resume_needs_something_to_resume(tmp_path: Path) -> None:

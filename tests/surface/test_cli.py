@@ -65,7 +65,8 @@ def test_release_writes_what_the_ledger_paid_for(mechanism: str, table: Table, s
     printed = json.loads(said(*words, "--json"))
     release, book = load(table.folder / out), Ledger(table.folder / ledger)
     assert release.guarantee is not None
-    assert list(release.guarantee.events) == book.events
+    assert list(release.guarantee.events) == [event.publish() for event in book.events]
+    assert release.guarantee.ledger_hash == book.events[-1].hash
     assert release.schema is not None
     assert printed["spent"] == pytest.approx(book.spent)
     assert 0 < book.spent <= book.budget.limit * (1 + 1e-9)

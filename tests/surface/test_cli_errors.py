@@ -272,14 +272,17 @@ def test_debug_shows_the_trace_wherever_it_stands(
     assert printed.splitlines()[-1].startswith("error: ")
 
 
-def test_a_torn_ledger_is_a_warning(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
-    """A last line that was never finished is told in one line, and the rest is shown."""
+def test_a_torn_ledger_is_shown_and_not_valid(
+    table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A last line that was never finished: `show` warns, `verify` ends with 1, in one line each."""
     torn = table.folder / "torn.ledger"
     torn.write_bytes((table.folder / "spent.ledger").read_bytes() + b'{"event": 4, "ti')
-    assert run(["ledger", "verify", str(torn)]) == 0
-    out, beside = capsys.readouterr()
-    assert out.startswith("valid: 3 events")
-    assert beside.startswith("warning: ")
+    code, line = refused(["ledger", "verify", str(torn)], capsys)
+    assert code == 1
+    assert "whose last line is incomplete" in line
+    assert run(["ledger", "show", str(torn)]) == 0
+    assert capsys.readouterr().err.startswith("warning: The last line of")
     torn.unlink()
 
 

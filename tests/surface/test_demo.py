@@ -62,7 +62,7 @@ def test_the_budget_is_spent_and_no_more(run: Run) -> None:
     assert len(ledger.events) == len(release.measurements) == 14
     assert ledger.spent == pytest.approx(1.0)
     assert release.guarantee is not None
-    assert list(release.guarantee.events) == ledger.events
+    assert list(release.guarantee.events) == [event.publish() for event in ledger.events]
     assert "is refused" in run.printed.stdout
 
 

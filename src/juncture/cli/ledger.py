@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import format_table, say, say_json
+from juncture.cli.console import format_table, note, require_file, say, say_json
 from juncture.cli.options import (
     Delta,
     Epsilon,
@@ -19,10 +22,12 @@ from juncture.cli.options import (
     open_ledger,
     parse_neighbours,
 )
-from juncture.errors import InvalidInput
+from juncture.errors import InvalidInput, UnreadableFile
 
 if TYPE_CHECKING:
+    from juncture.privacy.accounting import Cost
     from juncture.privacy.ledger import Ledger
+    from juncture.privacy.ledger_state import State
 
 app = typer.Typer(
     help="Create, show and verify ledgers, which record spent privacy budget.",
@@ -62,57 +67,191 @@ def create(
 
 @app.command()
 def show(file: LedgerFile, as_json: Json = False) -> None:
-    """Show the budget, every event, and what is left.
+    """Show the budget, every event, what unfinished releases hold, and what is left.
 
     \b
     Example:
       juncture ledger show people.ledger
     """
     ledger = open_ledger(file, "FILE")
+    state = ledger.read()
     if as_json:
-        say_json({**_state(ledger), "entries": [entry.to_json() for entry in ledger.events]})
+        say_json({**_summarize(ledger, state), "entries": [e.to_json() for e in state.entries]})
         return
-    events = ledger.events
-    if events:
+    if state.entries:
         columns = ("event", "time", "what", "mechanism", "total")
-        rows = [(e.number, e.time, e.what, e.mechanism, _format_total(e.total)) for e in events]
+        rows = [
+            (e.number, e.time, e.what, e.mechanism, _format_total(e.total)) for e in state.entries
+        ]
         say(format_table(columns, rows))
         say()
+    for run in state.reserved():
+        say(f"held      {_format_held(ledger, run.cost)} by an unfinished release: {run.what}, "
+            f"begun {run.time} by process {run.process}")  # fmt: skip
+    for text in state.repairs:
+        say(f"repaired  an incomplete line was removed: {text[:60]!r}")
     say(f"budget    {ledger.budget}")
     say(f"protects  {ledger.neighbours}")
     say(f"spent     {ledger.spent:.6g}")
     say(f"left      {ledger.remaining:.6g}")
+    if state.head:
+        say(f"hash      {state.head}")
 
 
-@app.command(short_help="Check that a ledger is complete and consistent.")
-def verify(file: LedgerFile, as_json: Json = False) -> None:
-    """Check that a ledger is complete: all events numbered, all costs present, the total right.
+@app.command(short_help="Check that a ledger is complete, and the one that paid for a release.")
+def verify(
+    file: LedgerFile,
+    release: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--release",
+            metavar="FILE",
+            help="A release that was paid from it. Its hash finds a ledger that was cut off, put "
+            "back from an old copy, or copied and continued twice. May be given several times.",
+        ),
+    ] = None,
+    line: Annotated[
+        str | None,
+        typer.Option(
+            "--hash",
+            metavar="HASH",
+            help="A hash that `verify` or `show` printed earlier: the ledger must still have it.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check that every line of a ledger is what was written, by its hashes, numbers and totals.
 
-    The exit code is 1 if it is not.
+    A ledger whose last lines are gone looks like an older copy of itself. So give the newest
+    release that was paid from it, or note the hash that this command prints and give it later.
+    The exit code is 1 if anything is wrong, also if the last line is incomplete.
 
     \b
     Example:
-      juncture ledger verify people.ledger
+      juncture ledger verify people.ledger --release people.jct
     """
-    ledger = open_ledger(file, "FILE")
+    with _ignore_torn_lines():
+        ledger = open_ledger(file, "FILE")
+        state = ledger.read()
+    _refuse_torn(state)
+    if line is not None and line not in {known.hash for known in state.chain.lines}:
+        raise UnreadableFile(
+            f"`FILE` must have a line with the hash {line}; got {file}, which has none. It was cut "
+            "off or put back from an old copy, or it is another ledger."
+        )
+    found = {str(path): _find_payment(state, path) for path in release or ()}
     if as_json:
-        say_json({"valid": True, **_state(ledger)})
+        summary = _summarize(ledger, state)
+        say_json({"valid": True, **summary, "releases": found})
         return
     say(
-        f"valid: {len(ledger.events)} events, {ledger.spent:.6g} of {ledger.budget} spent, "
+        f"valid: {len(state.entries)} events, {ledger.spent:.6g} of {ledger.budget} spent, "
         f"{ledger.remaining:.6g} left"
     )
+    for path, evidence in found.items():
+        say(f"paid for {path}: {evidence}")
+    if state.is_old:
+        note("note: a ledger of version 1 has no hashes; it gets them with the next event.")
+    else:
+        say(f"hash: {state.head}")
+
+
+@app.command("give-back", short_help="Give back what an interrupted release holds.")
+def give_back(
+    file: LedgerFile,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also from releases whose process still works.")
+    ] = False,
+) -> None:
+    """Give back what interrupted releases hold of the budget, beyond what they have paid.
+
+    A release reserves its whole price before it begins. What it has paid for stays paid; only the
+    rest goes back. The release can still be resumed, if the ledger can pay for the rest then.
+
+    \b
+    Example:
+      juncture ledger give-back people.ledger
+    """
+    ledger = open_ledger(file, "FILE")
+    held = ledger.reserved
+    if not held:
+        say(f"{file}: no unfinished release holds anything")
+    for run in held:
+        if _is_running(run.process) and not force:
+            note(f"note: process {run.process} still works on {run.what}. End it, or add --force.")
+            continue
+        ledger.give_back(run.tag)
+        say(f"gave back {_format_held(ledger, run.cost)}, held by {run.what} since {run.time}")
+
+
+def _is_running(process: str) -> bool:
+    """Whether a process of this machine is still there; others are taken for gone."""
+    import os
+    import platform
+
+    number, _, machine = process.partition(" on ")
+    if machine != platform.node() or not number.isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@contextmanager
+def _ignore_torn_lines() -> Iterator[None]:
+    """An incomplete last line is an error here, and said once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The last line of")
+        yield
+
+
+def _refuse_torn(state: State) -> None:
+    if state.chain.tail:
+        raise UnreadableFile(
+            f"`FILE` must be a complete ledger; got {state.path}, whose last line is incomplete. "
+            "Either a process died while it wrote the line, and no noise was drawn for it; or the "
+            "file was cut off. Compare it with the newest release paid from it (--release). The "
+            "next payment replaces the line by a note of it."
+        )
+
+
+def _find_payment(state: State, release: Path) -> str:
+    from juncture.privacy.ledger_check import find_payment
+    from juncture.publish.release import load
+
+    require_file(release, "--release")
+    guarantee = load(release).guarantee
+    if guarantee is None:
+        raise UnreadableFile(
+            f"`--release` must state what was paid; got {release}, which does not."
+        )
+    return str(find_payment(state, guarantee, release))
+
+
+def _format_held(ledger: Ledger, cost: Cost) -> str:
+    amount = cost.epsilon if ledger.budget.price.unit == "epsilon" else cost.rho
+    return f"{ledger.budget.price.unit} {amount:.4g}"
 
 
 def _format_total(spent: float) -> str:
     return f"{spent:.6g}" if math.isfinite(spent) else "unbounded"
 
 
-def _state(ledger: Ledger) -> dict[str, object]:
+def _summarize(ledger: Ledger, state: State) -> dict[str, object]:
     return {
         "budget": ledger.budget.to_json(),
         "neighbours": str(ledger.neighbours),
-        "events": len(ledger.events),
+        "events": len(state.entries),
         "spent": ledger.spent,
+        "reserved": [
+            {"run": run.tag, "what": run.what, "time": run.time, "process": run.process,
+             "epsilon": run.cost.epsilon, "rho": run.cost.rho}
+            for run in state.reserved()
+        ],
         "remaining": ledger.remaining,
-    }
+        "hash": state.head or None,
+    }  # fmt: skip

@@ -25,7 +25,6 @@ from juncture.mechanisms.result import RunResult
 from juncture.model.model import Model
 from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
-from juncture.privacy.guarantee import Guarantee
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
@@ -143,9 +142,9 @@ class Run(Outline):
     def __call__(self, curator: Curator, *, watch: Watch = ignore_progress) -> RunResult:
         """Measure and estimate through a curator; its ledger must be able to pay for everything."""
         self._check(curator)
-        curator.refuse_unaffordable(self.costs)
         n_before = len(curator.events)
-        findings = self.execute(curator, watch)
+        with curator.reserve(self.costs, self.mechanism):
+            findings = self.execute(curator, watch)
         return RunResult(
             project=findings.project,
             model=findings.model,
@@ -155,11 +154,7 @@ class Run(Outline):
             mechanism=self.mechanism,
             workload=self.workload,
             schema=curator.schema,
-            guarantee=Guarantee(
-                events=curator.events[n_before:],
-                neighbours=curator.neighbours,
-                budget=self.budget,
-            ),
+            guarantee=curator.guarantee_since(n_before, self.budget),
         )
 
     def _check(self, curator: Curator) -> None:

@@ -14,10 +14,10 @@ if _typing.TYPE_CHECKING:
     from juncture.privacy.accounting import Neighbours as Neighbours
     from juncture.privacy.budget import Budget as Budget
     from juncture.privacy.dependence import Dependence as Dependence
+    from juncture.privacy.events import Entry as Entry
+    from juncture.privacy.events import Event as Event
     from juncture.privacy.guarantee import Guarantee as Guarantee
     from juncture.privacy.guarantee import Statement as Statement
-    from juncture.privacy.ledger import Entry as Entry
-    from juncture.privacy.ledger import Event as Event
     from juncture.privacy.ledger import Ledger as Ledger
     from juncture.privacy.price import ZCDP as ZCDP
     from juncture.privacy.price import Price as Price
@@ -35,8 +35,9 @@ else:
             "juncture.privacy.accounting": ["Cost", "Neighbours"],
             "juncture.privacy.budget": ["Budget"],
             "juncture.privacy.dependence": ["Dependence"],
+            "juncture.privacy.events": ["Entry", "Event"],
             "juncture.privacy.guarantee": ["Guarantee", "Statement"],
-            "juncture.privacy.ledger": ["Entry", "Event", "Ledger"],
+            "juncture.privacy.ledger": ["Ledger"],
             "juncture.privacy.price": ["Price", "Pure", "ZCDP"],
             "juncture.privacy.request": ["Request"],
             "juncture.privacy.score": [

@@ -18,7 +18,7 @@ from juncture._util.text import count_noun
 from juncture.errors import InvalidInput
 from juncture.privacy.accounting import Cost, Neighbours, compose_epsilon
 from juncture.privacy.budget import Budget
-from juncture.privacy.ledger import Entry
+from juncture.privacy.events import Entry
 
 
 class Unit(StrEnum):
@@ -101,6 +101,8 @@ class Guarantee:
     budget: Budget | None = None
     """The most that could be spent; None where a file does not say."""
     unit: Unit = Unit.RECORD
+    ledger_hash: str | None = None
+    """The running hash of the ledger at the last of these events: the ledger that paid has it."""
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
@@ -178,6 +180,7 @@ class Guarantee:
             "neighbours": None if self.neighbours is None else str(self.neighbours),
             "unit": str(self.unit),
             "events": [entry.to_json() for entry in self.events],
+            "ledger_hash": self.ledger_hash,
         }
 
     @classmethod
@@ -189,6 +192,7 @@ class Guarantee:
             neighbours=None if neighbours is None else Neighbours(neighbours),
             budget=None if budget is None else Budget(**budget),
             unit=Unit(text["unit"]),
+            ledger_hash=None if text.get("ledger_hash") is None else str(text["ledger_hash"]),
         )
 
 

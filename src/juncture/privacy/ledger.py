@@ -1,106 +1,54 @@
 """A budget and everything that was spent of it, in a file that people can read.
 
 The file has one line of JSON for the header (the budget and the neighbours), then one line for
-each event: what is released, how, its cost and the running total. It is only ever appended to. An
-event is written and on the disk before any noise for it is drawn; a refused event leaves no trace.
-While a process reads, decides and appends, it holds a lock, so two processes cannot overspend
-together. If a process dies while it writes, the last line may be incomplete: that event's noise was
-never drawn, so the line does not count. Reading warns of it, and spending removes it.
+each event: what is released, how, its cost and the running total. It is only ever appended to, and
+each line has a hash of everything up to it (see `chain`). An event is written and on the disk
+before any noise for it is drawn; a refused event leaves no trace. While a process reads, decides
+and appends, it holds a lock, so two processes cannot overspend together.
+
+A run of several events reserves its whole price first, so that no other can take what it needs to
+end; what it has not used goes back when it ends. If its process dies, what it still held stays
+reserved, and `Ledger.reserved` shows it, until the run goes on or somebody gives it back. That is
+never a risk: each event is paid for by its own line.
+
+If a process dies while it writes, the last line may be incomplete: that event's noise was never
+drawn, so the line does not count. Reading warns of it; whoever writes next replaces it by a line
+that says what was there. A file whose last lines are gone looks like an older copy of itself. Only
+what knows the newest hash can tell: a release (`find_release`), an unfinished release, a signature.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import fcntl
-import json
-import math
 import os
+import platform
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
 
-from juncture.errors import BudgetExceeded, InvalidInput, UnreadableFile
+from juncture.errors import BudgetExceeded, InvalidInput
 from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
-
-FORMAT, VERSION = "juncture ledger", 1
-# No valid cost is larger; sums of valid costs stay finite.
-_MAX_COST = 1e100
-
-
-@dataclass(frozen=True)
-class Event:
-    """One access to private data, to be paid for from a ledger.
-
-    >>> Event("every count of sex", "discrete laplace", Cost.pure(0.5), {"scale": 2.0}).cost
-    Cost(epsilon=0.5, rho=0.125)
-    """
-
-    what: str
-    """A description: the query and the clique, or what was chosen from."""
-    mechanism: str
-    """The kind of noise or of choice that protects it."""
-    cost: Cost
-    parameters: Mapping[str, Any]
+from juncture.privacy.events import Entry, Event
+from juncture.privacy.ledger_file import append, open_locked, write_new
+from juncture.privacy.ledger_state import (
+    Reserved,
+    State,
+    read_state,
+    write_header,
+    write_price,
+)
 
 
 @dataclass(frozen=True)
-class Entry(Event):
-    """An event as a ledger has recorded it, with its number, its time and the running total.
+class Ticket:
+    """The right to go on with a run: the run's tag, and the claim that its holder last made."""
 
-    >>> cost = Cost.pure(0.5)
-    >>> Entry("every count of sex", "discrete laplace", cost, {}, 1, "2024-05-01T10:00", 0.5).day
-    '2024-05-01'
-    """
-
-    number: int
-    time: str
-    total: float
-    """What was spent up to and including it, in the budget's unit; infinite if unbounded."""
-
-    @property
-    def day(self) -> str:
-        """The day of its time, or an empty text if the time is not valid."""
-        try:
-            return dt.datetime.fromisoformat(self.time).date().isoformat()
-        except ValueError:
-            return ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The entry as a line of the ledger."""
-        return {
-            "event": self.number,
-            "time": self.time,
-            "what": self.what,
-            "mechanism": self.mechanism,
-            "parameters": dict(self.parameters),
-            "epsilon": _finite_or_none(self.cost.epsilon),
-            "rho": _finite_or_none(self.cost.rho),
-            "total": _finite_or_none(self.total),
-        }
-
-    @classmethod
-    def from_json(cls, line: Mapping[str, Any], default_number: int = 0) -> Entry:
-        """An entry from plain data that may come from anywhere.
-
-        What is missing or invalid becomes an empty text or an infinite cost.
-        """
-        number, parameters = line.get("event"), line.get("parameters")
-        if not isinstance(number, int) or isinstance(number, bool):
-            number = default_number
-        return cls(
-            what=str(line.get("what", "")),
-            mechanism=str(line.get("mechanism", "")),
-            cost=Cost(epsilon=_positive_or_inf(line.get("epsilon")),
-                      rho=_positive_or_inf(line.get("rho"))),
-            parameters=dict(parameters) if isinstance(parameters, Mapping) else {},
-            number=number,
-            time=str(line.get("time", "")),
-            total=_positive_or_inf(line.get("total")),
-        )  # fmt: skip
+    tag: str
+    claim: str
 
 
 class Ledger:
@@ -118,10 +66,8 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        with self._lock() as file:
-            content = self._read_lines(file)
-        self.budget = _read_budget(self.path, content[0])
-        self.neighbours = Neighbours(content[0]["neighbours"])
+        state = self.read()
+        self.budget, self.neighbours = state.budget, state.neighbours
 
     @classmethod
     def create(
@@ -132,31 +78,24 @@ class Ledger:
     ) -> Ledger:
         """Create a ledger with a budget; refuses to replace an existing file."""
         target = Path(path)
-        header = {
-            "format": FORMAT,
-            "version": VERSION,
-            "budget": budget.to_json(),
-            "neighbours": str(neighbours),
-        }
-        target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with target.open("xb") as file:
-                file.write(_encode_line(header))
-                file.flush()
-                os.fsync(file.fileno())
+            write_new(target, write_header(budget, neighbours))
         except FileExistsError:
             raise InvalidInput(
                 f"`path` must be a new file; got {target}, which exists. Open it with Ledger(path) "
                 "to continue spending its budget, or choose another name."
             ) from None
-        _sync_folder(target.parent)
         return cls(target)
+
+    def read(self) -> State:
+        """Everything that the file says now; it may be a copy that cannot be written."""
+        with open_locked(self.path, write=False) as file:
+            return _read(self.path, file)
 
     @property
     def events(self) -> list[Entry]:
         """Every event so far, including those of other processes."""
-        with self._lock() as file:
-            return [Entry.from_json(line) for line in self._read_lines(file)[1:]]
+        return list(self.read().entries)
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}: {self.spent:.4g} of {self.budget} spent)"
@@ -164,86 +103,109 @@ class Ledger:
     @property
     def spent(self) -> float:
         """What was spent so far, in the budget's own unit."""
-        return self.budget.compose([entry.cost for entry in self.events])
+        return self.budget.compose(self.read().costs)
+
+    @property
+    def reserved(self) -> list[Reserved]:
+        """What unfinished runs hold, beyond what they have paid for."""
+        return self.read().reserved()
 
     @property
     def remaining(self) -> float:
-        """What is left, in the budget's own unit."""
-        return max(0.0, self.budget.limit - self.spent)
+        """What is neither spent nor reserved, in the budget's own unit."""
+        state = self.read()
+        return max(0.0, self.budget.limit - self.budget.compose(_list_costs(state)))
 
     def entries_of(self, tag: str) -> list[Entry]:
-        """The events that were paid for under a tag, in order."""
-        with self._lock() as file:
-            lines = self._read_lines(file)[1:]
-        return [Entry.from_json(line) for line in lines if line.get("tag") == tag]
+        """The events that a run has paid for, in order."""
+        return self.read().paid_by(tag)
 
     def refuse_unaffordable(self, costs: Sequence[Cost], *, tag: str | None = None) -> None:
-        """Refuse a list of events that could not all be paid for. Spends nothing.
+        """Refuse a run that could not be paid for to its end. Spends nothing.
 
-        This is for a run of several events whose costs are known beforehand: it must not end
-        halfway. What the run has already paid for, under its tag, does not count twice.
+        What the run has already paid for or reserved, under its tag, does not count twice.
         """
-        own = set() if tag is None else {entry.number for entry in self.entries_of(tag)}
-        others = [entry.cost for entry in self.events if entry.number not in own]
-        refuse_overspending(self.budget, [*others, *costs])
+        _refuse_overspending(self.read(), costs, tag)
 
-    def spend(self, *events: Event, tag: str | None = None) -> list[Entry]:
+    def begin(
+        self,
+        ticket: Ticket,
+        costs: Sequence[Cost],
+        *,
+        what: str = "",
+        earlier_claims: Collection[str] = (),
+    ) -> None:
+        """Reserve the price of a run, or of what is left of it; or refuse it.
+
+        Whoever goes on with a run says which claims were made before: if another one was made
+        since, the run goes on elsewhere, from a copy of what is kept of it.
+        """
+        with self._change() as (file, state):
+            run = state.runs.get(ticket.tag)
+            if run is not None and run.has_ended:
+                raise _refuse_ended(state)
+            if run is not None and run.claim and run.claim not in earlier_claims:
+                raise _refuse_copy(state, ticket)
+            _refuse_overspending(state, costs, ticket.tag)
+            paid = [entry.cost for entry in state.paid_by(ticket.tag)]
+            held = {"begin": ticket.tag, "claim": ticket.claim, "time": _now(), "what": what,
+                    "process": _describe_process(), **write_price(costs, paid)}  # fmt: skip
+            append(file, state, [held])
+
+    def spend(self, *events: Event, ticket: Ticket | None = None) -> list[Entry]:
         """Record all events durably, or refuse them all and leave no trace.
 
-        Gives the entries of these events only, even if other processes write to the file. A tag
-        marks the events of a run that may be interrupted.
+        Gives the entries of these events only, even if other processes write to the file. With a
+        ticket, they are those of a run, and are paid from what it has reserved.
         """
-        with self._lock() as file:
-            content = self._read_lines(file, repair=True)
-            costs, entries = [_parse_cost(line) for line in content[1:]], list[Entry]()
-            now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        with self._change() as (file, state):
+            if ticket is not None:
+                _refuse_strangers(state, ticket)
+            costs, entries = state.costs, list[Entry]()
+            now = _now()
             for event in events:
                 costs.append(event.cost)
-                total = self.budget.compose(costs)
                 entries.append(Entry(event.what, event.mechanism, event.cost, event.parameters,
-                                     number=len(costs), time=now, total=total))  # fmt: skip
-            refuse_overspending(self.budget, costs)
-            file.seek(0, os.SEEK_END)
-            mark = {} if tag is None else {"tag": tag}
-            file.write(b"".join(_encode_line(entry.to_json() | mark) for entry in entries))
-            file.flush()
-            os.fsync(file.fileno())
-        return entries
+                                     number=len(costs), time=now,
+                                     total=self.budget.compose(costs)))  # fmt: skip
+            mark = {} if ticket is None else {"tag": ticket.tag}
+            _refuse_spending(state, [event.cost for event in events], ticket)
+            lines = append(file, state, [entry.to_json() | mark for entry in entries])
+            return [Entry.from_json(line.content | {"hash": line.hash}) for line in lines]
+
+    def end(self, ticket: Ticket) -> None:
+        """Say that a run is complete, and give back what it has not used.
+
+        Nothing is paid for or drawn in its name from then on. Refuses if a copy of it goes on.
+        """
+        with self._change() as (file, state):
+            _refuse_strangers(state, ticket)
+            append(file, state, [{"end": ticket.tag, "time": _now()}])
+
+    def give_back(self, tag: str) -> None:
+        """Give back what an interrupted run still holds; it may begin again if it can be paid."""
+        with self._change() as (file, state):
+            if not any(run.tag == tag for run in state.reserved()):
+                raise InvalidInput(
+                    f"`tag` must be that of a run that holds a part of the budget; got {tag!r}. "
+                    "`juncture ledger show` lists them."
+                )
+            append(file, state, [{"give_back": tag, "time": _now()}])
+
+    def has_ended(self, tag: str) -> bool:
+        """Whether a run is complete."""
+        run = self.read().runs.get(tag)
+        return run is not None and run.has_ended
+
+    def check(self, ticket: Ticket) -> None:
+        """Refuse a run that has ended, or that goes on from a copy."""
+        _refuse_strangers(self.read(), ticket)
 
     @contextmanager
-    def _lock(self) -> Iterator[BinaryIO]:
-        """Open the file, locked for this process."""
-        try:
-            file = self.path.open("r+b")
-        except OSError as error:
-            raise UnreadableFile(
-                f"`path` must be a ledger that can be read and written; got {self.path}: "
-                f"{error.strerror}. Create one with Ledger.create."
-            ) from None
-        with file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield file
-
-    def _read_lines(self, file: BinaryIO, *, repair: bool = False) -> list[dict[str, Any]]:
-        """All lines. An incomplete last one does not count; with `repair` it is removed."""
-        file.seek(0)
-        raw = file.read()
-        complete = raw[: raw.rfind(b"\n") + 1]
-        tail = raw[len(complete) :]
-        # An editor may have dropped the last line's end; that event counts.
-        unterminated = _is_complete(tail)
-        lines = complete.splitlines() + [tail] * unterminated
-        content = [_parse_line(self.path, index, line) for index, line in enumerate(lines)]
-        _validate(self.path, content)
-        if tail and not unterminated:
-            warnings.warn(
-                f"The last line of {self.path} is incomplete: a process died while it wrote it, "
-                "before any noise was drawn. The line does not count.",
-                stacklevel=4,
-            )
-        if tail and repair:
-            _repair_tail(file, len(complete), unterminated=unterminated)
-        return content
+    def _change(self) -> Iterator[tuple[FileIO, State]]:
+        """Hold the file alone while something is decided and appended."""
+        with open_locked(self.path, write=True) as file:
+            yield file, _read(self.path, file)
 
 
 def refuse_overspending(budget: Budget, costs: Sequence[Cost]) -> None:
@@ -256,114 +218,88 @@ def refuse_overspending(budget: Budget, costs: Sequence[Cost]) -> None:
         )
 
 
-def _repair_tail(file: BinaryIO, length: int, *, unterminated: bool) -> None:
-    """End a last line that lacks its end, or remove an incomplete one."""
-    if unterminated:
-        file.seek(0, os.SEEK_END)
-        file.write(b"\n")
-    else:
-        file.truncate(length)
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _is_complete(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
-        return False
-
-
-def _validate(path: Path, content: list[dict[str, Any]]) -> None:
-    """Check that the header is valid, the events are numbered, and each has its costs."""
-    if not content or content[0].get("format") != FORMAT:
-        raise UnreadableFile(
-            f"`path` must be a ledger; got {path}, which is another kind of file. "
-            "Create one with Ledger.create."
+def _read(path: Path, file: FileIO) -> State:
+    file.seek(0)
+    state = read_state(path, file.read())
+    if state.chain.tail:
+        warnings.warn(
+            f"The last line of {path} is incomplete: a process died while it wrote it, before any "
+            "noise was drawn, or the file was cut off. The line does not count.",
+            stacklevel=4,
         )
-    if content[0].get("version") != VERSION:
-        raise UnreadableFile(
-            f"`path` must be a ledger of version {VERSION}; got version "
-            f"{content[0].get('version')!r} in {path}. Install the Juncture that wrote it."
-        )
-    budget, costs = _read_budget(path, content[0]), list[Cost]()
-    for number, line in enumerate(content[1:], start=1):
-        cost = _parse_cost_or_none(line)
-        if line.get("event") != number or cost is None:
-            raise UnreadableFile(
-                f"`path` must be an unaltered ledger; got {path}, whose line {number + 1} is not "
-                f"event {number}. Restore it from a copy."
-            )
-        costs.append(cost)
-    if costs and not _matches_total(content[-1].get("total"), budget.compose(costs)):
-        raise UnreadableFile(
-            f"`path` must be an unaltered ledger; got {path}, whose last total does not match its "
-            "events. Restore it from a copy."
-        )
+    return state
 
 
-def _matches_total(stated: object, total: float) -> bool:
-    if stated is None:
-        return not math.isfinite(total)
-    return isinstance(stated, int | float) and math.isclose(stated, total, rel_tol=1e-9)
+def _list_costs(state: State, *, without: str | None = None) -> list[Cost]:
+    """What all events have cost, and what runs hold."""
+    return state.costs + [run.cost for run in state.reserved(without=without)]
 
 
-def _parse_line(path: Path, index: int, line: bytes) -> dict[str, Any]:
-    try:
-        content = json.loads(line)
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
-        raise UnreadableFile(
-            f"`path` must be an unaltered ledger; got {path}, whose line {index + 1} cannot be "
-            "read. Restore it from a copy."
-        )
-    return content
+def _refuse_overspending(state: State, costs: Sequence[Cost], tag: str | None) -> None:
+    """Refuse the whole price of a run beside what all others have paid and hold."""
+    pairs = zip(state.entries, state.tags, strict=True)
+    others = [entry.cost for entry, own in pairs if tag is None or own != tag]
+    held = [run.cost for run in state.reserved(without=tag)]
+    _refuse(state, [*others, *costs], held)
 
 
-def _read_budget(path: Path, header: Mapping[str, Any]) -> Budget:
-    try:
-        return Budget(**header["budget"])
-    except (KeyError, TypeError, InvalidInput) as error:
-        raise UnreadableFile(
-            f"`path` must be a ledger with a budget; got {path}: {error}. Restore it from a copy."
-        ) from None
+def _refuse_spending(state: State, costs: Sequence[Cost], ticket: Ticket | None) -> None:
+    """Refuse events beside everything that was paid, and what runs hold when they are paid."""
+    own = None if ticket is None else ticket.tag
+    held = [run.cost for run in state.reserved(without=own)]
+    held += [_reduce(run.cost, costs) for run in state.reserved() if run.tag == own]
+    _refuse(state, [*state.costs, *costs], held)
 
 
-def _parse_cost_or_none(line: Mapping[str, Any]) -> Cost | None:
-    try:
-        return _parse_cost(line)
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _parse_cost(line: Mapping[str, Any]) -> Cost:
-    epsilon, rho = line["epsilon"], line["rho"]
+def _reduce(held: Cost, costs: Sequence[Cost]) -> Cost:
+    """What a run holds after it has paid for more."""
+    left = write_price([held], costs)
     return Cost(
-        epsilon=math.inf if epsilon is None else float(epsilon),
-        rho=math.inf if rho is None else float(rho),
+        epsilon=held.epsilon if left["epsilon"] is None else left["epsilon"],
+        rho=held.rho if left["rho"] is None else left["rho"],
     )
 
 
-def _finite_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _refuse(state: State, costs: list[Cost], held: list[Cost]) -> None:
+    budget = state.budget
+    if budget.allows([*costs, *held]):
+        return
+    if not budget.allows(costs):
+        refuse_overspending(budget, costs)
+    raise BudgetExceeded(
+        f"`cost` must leave the total within the budget of {budget}; got a total of "
+        f"{budget.compose(costs):g}, beside what unfinished releases hold "
+        f"({budget.compose([*costs, *held]):g} with them). Wait for them to end. What one that was "
+        f"interrupted holds is given back by: juncture ledger give-back {state.path}"
+    )
 
 
-def _positive_or_inf(value: object) -> float:
-    """A cost as a number; infinite if it is missing or invalid."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return math.inf
-    return float(value) if 0.0 < value < _MAX_COST else math.inf
+def _refuse_strangers(state: State, ticket: Ticket) -> None:
+    run = state.runs.get(ticket.tag)
+    if run is not None and run.has_ended:
+        raise _refuse_ended(state)
+    if run is None or run.claim != ticket.claim:
+        raise _refuse_copy(state, ticket)
 
 
-def _encode_line(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+def _refuse_copy(state: State, ticket: Ticket) -> InvalidInput:
+    return InvalidInput(
+        f"`resume` must go on with the newest copy of an unfinished release; got one that was left "
+        f"behind: {state.path} says that run {ticket.tag} goes on from another copy. Two outcomes "
+        "for one payment must not be published. Resume the other copy, and delete this one."
+    )
 
 
-def _sync_folder(folder: Path) -> None:
-    """Write a folder to the disk: only then is a new file in it durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _refuse_ended(state: State) -> InvalidInput:
+    return InvalidInput(
+        f"`resume` must not draw anything new for a release that is complete; {state.path} says "
+        "that this one is. Delete this copy of its unfinished file, and use the release."
+    )
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+
+
+def _describe_process() -> str:
+    return f"{os.getpid()} on {platform.node()}"

@@ -7,20 +7,25 @@ else: no rows, no exact counts. It takes no seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import datetime as dt
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from juncture.engine.compiled.loader import load_routines
-from juncture.errors import InvalidInput, NotPublic
+from juncture.errors import InvalidInput, JunctureError, NotPublic
 from juncture.privacy import score_units
 from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
+from juncture.privacy.budget import Budget
+from juncture.privacy.events import Entry, Event
 from juncture.privacy.guarantee import Guarantee
 from juncture.privacy.lattice import MAX_UNITS, round_to_lattice
-from juncture.privacy.ledger import Entry, Event, Ledger
+from juncture.privacy.ledger import Ledger, Ticket
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request, describe_query, table_domain
 from juncture.privacy.score import SCORES, BoundScore, Score, Setting, counting_operator
@@ -99,10 +104,14 @@ class Curator:
         """A curator of a source; a journal keeps its outcomes, and gives those that it has."""
         if not source.is_public:
             raise NotPublic.of_draft("source.schema")
+        if journal is not None:
+            journal.refuse_other_ledger(ledger)
         load_routines()  # before anything is paid: compiling takes long, and may be interrupted
         self._source, self._ledger, self._journal = KeptCounts(source), ledger, journal
         self._sampler: Sampler = ExactSampler()
         self._events: list[Entry] = []
+        self._ticket: Ticket | None = None
+        self._day = dt.datetime.now(dt.UTC).date().isoformat()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.domain)} attributes, {self._ledger!r})"
@@ -124,13 +133,22 @@ class Curator:
 
     @property
     def events(self) -> tuple[Entry, ...]:
-        """What was paid for through this curator alone, in order."""
-        return tuple(self._events)
+        """What was paid for through this curator alone, in order.
+
+        Its time is the day on which the curator was opened. The ledger has the time to the second,
+        which tells how long the exact counting before it took; so it stays there.
+        """
+        return tuple(entry.publish() for entry in self._events)
 
     @property
     def guarantee(self) -> Guarantee:
         """What all answers of this curator promise together."""
-        return Guarantee(self.events, self.neighbours, self._ledger.budget)
+        return self.guarantee_since(0, self._ledger.budget)
+
+    def guarantee_since(self, n_earlier: int, budget: Budget) -> Guarantee:
+        """What the answers after the first so many events promise, under a budget of their own."""
+        last = self._events[-1].hash if len(self._events) > n_earlier else None
+        return Guarantee(self.events[n_earlier:], self.neighbours, budget, ledger_hash=last or None)
 
     @property
     def neighbours(self) -> Neighbours:
@@ -300,22 +318,64 @@ class Curator:
         """Pay, look at the data, and keep the outcome: in this order, or from the journal."""
         journal = self._journal
         if journal is None:
-            self._events += self._ledger.spend(*events)
+            self._keep(self._ledger.spend(*events, ticket=self._ticket))
             return look()
         known = journal.replay(events)
         if known is not None:
             self._events += known[0]
             return known[1]
-        entries = journal.pay(self._ledger, events)
-        self._events += entries
+        if self._ticket is None:
+            self._ticket = self._begin((), "")
+        entries = self._keep(journal.pay(self._ledger, events, self._ticket))
         outcome = look()
         journal.record(entries, outcome)
         return outcome
 
-    def refuse_unaffordable(self, costs: Sequence[Cost]) -> None:
-        """Refuse a run that the ledger cannot pay to its end, less what it has paid before."""
-        tag = None if self._journal is None else self._journal.tag
-        self._ledger.refuse_unaffordable(costs, tag=tag)
+    def _keep(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Take in what was paid; its day is that of this curator, whatever the counting took."""
+        dated = [replace(entry, time=self._day) for entry in entries]
+        self._events += dated
+        return dated
+
+    @contextmanager
+    def reserve(self, costs: Sequence[Cost], what: str) -> Iterator[None]:
+        """Hold the price of a whole run in the ledger while it works; refuses one it cannot pay.
+
+        When the work is done, the run ends in the ledger, and what was not used is given back; only
+        then may its result be seen. If it fails, the price is given back too, unless there is a
+        journal with something in it: then it stays reserved for those who resume the run.
+        """
+        if self._has_ended():  # everything was paid and drawn: its outcomes may be used again
+            yield
+            return
+        self._ticket = self._begin(costs, what)
+        try:
+            yield
+        except BaseException:
+            with suppress(JunctureError, OSError):  # what cannot be given back stays visible
+                self._give_back(self._ticket)
+            raise
+        else:
+            self._ledger.end(self._ticket)
+        finally:
+            self._ticket = None
+
+    def _begin(self, costs: Sequence[Cost], what: str) -> Ticket:
+        journal = self._journal
+        ticket = Ticket(secrets.token_hex(8), "") if journal is None else journal.claim()
+        earlier = () if journal is None else journal.claims
+        self._ledger.begin(ticket, costs, what=what, earlier_claims=earlier)
+        return ticket
+
+    def _give_back(self, ticket: Ticket) -> None:
+        """Give back what a run that failed holds, unless it can go on where it was."""
+        if self._journal is None:
+            self._ledger.end(ticket)
+        elif not self._ledger.entries_of(ticket.tag):
+            self._ledger.give_back(ticket.tag)
+
+    def _has_ended(self) -> bool:
+        return self._journal is not None and self._ledger.has_ended(self._journal.tag)
 
     def _prepare(self, request: Request) -> _Prepared:
         subdomain, price = table_domain(self.domain, request.clique), request.price

@@ -10,8 +10,14 @@ The file has one line of JSON for the header (the settings of the run, and a tag
 the run's lines in the ledger), then one for each access: its events and its outcome. An event that
 the ledger has under the tag and the journal has not was paid for just before the interruption. Its
 outcome was never seen, so a new one may be drawn for it without paying again: of the two, only one
-is ever published. That holds for one run at a time, which a lock on the file ensures, and for one
-file: whoever copies it and resumes both copies publishes two outcomes for one payment.
+is ever published.
+
+That holds for copies of the file, too. Whenever a run begins or goes on, it makes a claim: a random
+number, written here first and then to the ledger, which checks that the claim before it is one that
+this file knows. Of two copies that are resumed, the second finds a claim that it does not know, and
+is refused; so is a run that still works while a copy of its file is resumed, at its next payment or
+at its end. And a run ends in the ledger before its result is seen by anybody: from then on a file
+gives back the outcomes that it has, and none is drawn for it.
 """
 
 from __future__ import annotations
@@ -31,9 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from juncture.errors import InvalidInput, UnreadableFile
-from juncture.privacy.ledger import Entry, Event, Ledger
+from juncture.privacy.events import Entry, Event
+from juncture.privacy.ledger import Ledger, Ticket
 
-FORMAT, VERSION = "juncture journal", 1
+FORMAT, VERSION, OLDEST = "juncture journal", 2, 1
 
 Outcome = list[NDArray[np.float64]]
 """Arrays of numbers: noisy answers, or chosen indices."""
@@ -58,13 +65,15 @@ class Journal:
         header, *lines = _read_lines(self.path)
         self.close = weakref.finalize(self, os.close, self._take_lock())
         """Lets another run go on; done by itself when the journal is forgotten."""
-        if header.get("format") != FORMAT or header.get("version") != VERSION:
+        if header.get("format") != FORMAT or header.get("version") not in (OLDEST, VERSION):
             raise UnreadableFile(
                 f"`path` must be an unfinished release of version {VERSION}; got {self.path}, "
                 "which is not. Delete it and begin again."
             )
         self.tag, self.settings = str(header["tag"]), dict(header["settings"])
-        self._known = [_read_access(self.path, line) for line in lines]
+        self.claims = [str(line["claim"]) for line in lines if "claim" in line]
+        """Every claim that was made for this run, as far as this file knows."""
+        self._known = [_read_access(self.path, line) for line in lines if "claim" not in line]
         self._next = 0
 
     def _take_lock(self) -> int:
@@ -106,6 +115,18 @@ class Journal:
                 "what was paid for."
             )
 
+    def refuse_other_ledger(self, ledger: Ledger) -> None:
+        """Refuse a ledger that has not paid for what this file has: another one, or an old copy."""
+        paid = ledger.events
+        for entry in (entry for access in self._known for entry in access.entries):
+            same = paid[entry.number - 1 : entry.number]
+            if not _are_same(same, [entry]) or same[0].hash != entry.hash:
+                raise InvalidInput(
+                    f"`ledger` must be the one that has paid for {self.path}; got {ledger.path}, "
+                    f"which does not have its event {entry.number}: it is another ledger, or an "
+                    "old copy. Give the right one."
+                )
+
     def replay(self, events: Sequence[Event]) -> tuple[list[Entry], Outcome] | None:
         """The entries and the outcome of the next access, if an earlier attempt came that far."""
         if self._next == len(self._known):
@@ -120,25 +141,36 @@ class Journal:
         self._next += 1
         return list(access.entries), access.outcome
 
-    def pay(self, ledger: Ledger, events: Sequence[Event]) -> list[Entry]:
+    def claim(self) -> Ticket:
+        """A new claim, which is on the disk before the ledger has it."""
+        made = secrets.token_hex(8)
+        self._append({"claim": made})
+        self.claims.append(made)
+        return Ticket(self.tag, made)
+
+    def pay(self, ledger: Ledger, events: Sequence[Event], ticket: Ticket) -> list[Entry]:
         """Pay for an access, unless that was done just before an interruption."""
         n_seen = sum(len(access.entries) for access in self._known)
         unseen = ledger.entries_of(self.tag)[n_seen:]
         if unseen and _are_same(unseen, events):
+            ledger.check(ticket)
             return unseen
-        return ledger.spend(*events, tag=self.tag)
+        return ledger.spend(*events, ticket=ticket)
 
     def record(self, entries: Sequence[Entry], outcome: Outcome) -> None:
         """Write an outcome to the disk; only then may anybody see it."""
         line = {
-            "entries": [entry.to_json() for entry in entries],
+            "entries": [entry.to_json() | {"hash": entry.hash} for entry in entries],
             "outcome": [base64.b64encode(a.astype("<f8").tobytes()).decode() for a in outcome],
         }
+        self._append(line)
+        self._known.append(_Access(tuple(entries), outcome))
+        self._next = len(self._known)
+
+    def _append(self, line: Mapping[str, Any]) -> None:
         _drop_torn_line(self.path)
         with self.path.open("ab") as file:
             _append(file, line)
-        self._known.append(_Access(tuple(entries), outcome))
-        self._next = len(self._known)
 
     def remove(self) -> None:
         """Delete the file: the release is complete."""

@@ -43,8 +43,9 @@ from juncture.tables.schema_toml import parse_schema, schema_toml
 if TYPE_CHECKING:
     from juncture.model.sql.answer import SqlAnswer
 
-# Version 4 is version 3 with the records of a model without a tree; others are written as before.
-FORMAT, VERSION, VERSION_OF_RECORDS = "juncture release", 3, 4
+# Version 4 is version 3 that may have the records of a model without a tree, version 5 is version 4
+# that may have more entries: the hash of the ledger in its guarantee.
+FORMAT, VERSION, OLDEST = "juncture release", 5, 3
 _MALFORMED = (
     AttributeError,
     IndexError,
@@ -125,7 +126,7 @@ class Release:
         records = isinstance(distribution, RecordDistribution)
         document = {
             "format": FORMAT,
-            "version": VERSION_OF_RECORDS if records else VERSION,
+            "version": VERSION,
             "domain": [[name, size] for name, size in self.model.domain.items()],
             "schema": None if self.schema is None else schema_toml(self.schema),
             "codebook": write_codebook(self.model.codebook),
@@ -248,10 +249,10 @@ def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactor
         document, arrays = format_1.upgrade(document), format_1.upgrade_arrays(document, arrays)
     if document.get("version") == 2:
         document = format_2.upgrade(document)
-    if document.get("version") not in (VERSION, VERSION_OF_RECORDS):
+    if document.get("version") not in range(OLDEST, VERSION + 1):
         raise UnreadableFile(
             f"it has version {document.get('version')!r} of the format, and this Juncture reads up "
-            f"to {VERSION_OF_RECORDS}. Install the Juncture that wrote it."
+            f"to {VERSION}. Install the Juncture that wrote it."
         )
     domain = Domain([(name, size) for name, size in document["domain"]])
     schema, guarantee, fit = document["schema"], document["guarantee"], document["fit"]

@@ -194,7 +194,7 @@ def _note_spending(curator: Curator, journal: Journal | None) -> Iterator[None]:
             error.add_note(
                 f"the release was not written, but {paid} events had been paid for: {spent}, {kept}"
             )
-        elif journal is not None:
+        elif journal is not None and not curator.ledger.entries_of(journal.tag):
             journal.remove()
         if journal is not None:
             journal.close()
