@@ -53,6 +53,7 @@ if _typing.TYPE_CHECKING:
     from juncture.tables.domain import Domain as Domain
     from juncture.tables.factor import Factor as Factor
     from juncture.tables.measurement import Measurement as Measurement
+    from juncture.tables.person import Person as Person
     from juncture.tables.schema import Schema as Schema
     from juncture.tables.schema_toml import read_schema as read_schema
     from juncture.tables.workload import Workload as Workload
@@ -92,6 +93,7 @@ else:
             "juncture.tables.domain": ["Domain"],
             "juncture.tables.factor": ["Factor"],
             "juncture.tables.measurement": ["Measurement"],
+            "juncture.tables.person": ["Person"],
             "juncture.tables.queries": [],
             "juncture.tables.schema": ["Schema"],
             "juncture.tables.schema_toml": ["read_schema"],

@@ -46,6 +46,11 @@ class UnknownAttribute(InvalidInput, KeyError):
     juncture.errors.UnknownAttribute: `attribute` must be one of the domain's ...; got 'Age'. ...
     """
 
+    def __init__(self, message: str, *, name: object = None) -> None:
+        super().__init__(message)
+        self.name = name
+        """The name that is not known."""
+
     def __str__(self) -> str:
         return str(self.args[0])  # a KeyError would show its message in quotes
 

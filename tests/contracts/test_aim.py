@@ -11,7 +11,7 @@ import pytest
 from chain_table import DOMAIN, ONE, WORKLOAD, table
 from juncture.errors import InvalidInput
 from juncture.mechanisms.aim import AIM, weigh_candidates
-from juncture.privacy.accounting import Neighbours
+from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
@@ -35,7 +35,7 @@ def test_candidates_lie_below_the_workload() -> None:
 
 
 @pytest.mark.parametrize("price", [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}])
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("neighbours", RECORD_NEIGHBOURS)
 def test_aim_spends_no_more_than_its_bound(
     price: dict[str, float], neighbours: Neighbours, tmp_path: Path
 ) -> None:

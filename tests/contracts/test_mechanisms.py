@@ -26,7 +26,7 @@ from juncture.mechanisms.residual_planner import (
 )
 from juncture.mechanisms.strategy import Shares
 from juncture.mechanisms.tiers import Tiers
-from juncture.privacy.accounting import Neighbours
+from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.dependence import Dependence
 from juncture.privacy.ledger import Ledger
@@ -45,7 +45,7 @@ class Form:
     name: str
     mechanism: Any
     best: float
-    neighbours: tuple[Neighbours, ...] = tuple(Neighbours)
+    neighbours: tuple[Neighbours, ...] = RECORD_NEIGHBOURS
 
 
 REPLACE = (Neighbours.REPLACE,)
@@ -114,7 +114,7 @@ def test_the_budget_spent_is_the_budget_claimed(
 ) -> None:
     """To the last digit, and all of it is in the outcome's own list of events."""
     for neighbours in form.neighbours:
-        outcome, ledger = ran(form, tmp_path / neighbours.name, price, neighbours)
+        outcome, ledger = ran(form, tmp_path / str(neighbours), price, neighbours)
         (whole,) = price.values()
         assert ledger.spent == pytest.approx(whole, rel=1e-9)
         assert list(outcome.guarantee.events) == [event.publish() for event in ledger.events]

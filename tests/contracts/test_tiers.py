@@ -21,7 +21,7 @@ from juncture.mechanisms.tiers import Tiers
 from juncture.model.distribution import Distribution
 from juncture.model.model import Model
 from juncture.model.record_distribution import RecordDistribution
-from juncture.privacy.accounting import Neighbours
+from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
@@ -57,7 +57,7 @@ def run(
     seed: int = 0,
 ) -> tuple[RunResult, Ledger]:
     """A simulated run, and its ledger."""
-    ledger = Ledger.create(folder / f"{seed}-{neighbours.name}", mechanism.budget, neighbours)
+    ledger = Ledger.create(folder / f"{seed}-{neighbours!s}", mechanism.budget, neighbours)
     curator = SimulatedCurator(source or table(), ledger, rng=np.random.default_rng(seed))
     return mechanism.run(curator, workload), ledger
 
@@ -86,7 +86,7 @@ def test_with_records_it_finds_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "price", [{"epsilon": 1.0}, {"rho": 0.01}, {"epsilon": 1.0, "delta": 1e-6}]
 )
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("neighbours", RECORD_NEIGHBOURS)
 @pytest.mark.parametrize("n", [50, 5_000])
 def test_it_spends_its_budget_and_no_more(
     price: dict[str, float], neighbours: Neighbours, n: int, tmp_path: Path

@@ -19,7 +19,7 @@ from scipy.stats import beta
 
 from audit import FALSE_ALARM, lower_bound
 from juncture.errors import BudgetExceeded, InvalidInput, NotPublic
-from juncture.privacy.accounting import Neighbours
+from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.events import Entry, Event
 from juncture.privacy.lattice import round_to_lattice
@@ -73,7 +73,7 @@ def test_a_measurement_states_its_noise(ledger: Ledger) -> None:
     assert line.mechanism == "discrete laplace"
 
 
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("neighbours", RECORD_NEIGHBOURS)
 def test_noise_follows_the_neighbours(tmp_path: Path, neighbours: Neighbours) -> None:
     """Twice the Laplace scale, and the root of 2 times the Gaussian one, for replaced records."""
     ledger = Ledger.create(tmp_path / "ledger", Budget(rho=1e9), neighbours)
@@ -91,7 +91,7 @@ def test_noise_follows_the_neighbours(tmp_path: Path, neighbours: Neighbours) ->
 def test_the_number_of_records_is_public_only_where_it_is(tmp_path: Path) -> None:
     """Known to everybody when records are replaced; private when they come and go."""
     for neighbours, expected in ((ADD, None), (REPLACE, 40)):
-        ledger = Ledger.create(tmp_path / neighbours.name, Budget(epsilon=1.0), neighbours)
+        ledger = Ledger.create(tmp_path / str(neighbours), Budget(epsilon=1.0), neighbours)
         assert Curator(table(), ledger).public_n_records == expected
 
 

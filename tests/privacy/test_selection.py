@@ -14,7 +14,7 @@ from scipy.stats import chi2
 
 from audit import lower_bound
 from juncture.errors import BudgetExceeded, InvalidInput
-from juncture.privacy.accounting import Neighbours
+from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.privacy.price import ZCDP, Price, Pure
@@ -221,7 +221,7 @@ def test_choices_are_kept_in_the_journal(tmp_path: Path) -> None:
     assert len(again.ledger.events) == 2
 
 
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("neighbours", RECORD_NEIGHBOURS)
 def test_half_of_the_exponent_is_for_replaced_records(
     tmp_path: Path, neighbours: Neighbours
 ) -> None:
@@ -232,6 +232,6 @@ def test_half_of_the_exponent_is_for_replaced_records(
     door = Curator(source, ledger)
     score = MarginalError({("a",): [0.0, 0.0], ("b",): [4.0, 0.0]})
     drawn = [door.select_many(score, 1, ZCDP(0.125))[0] for _ in range(400)]
-    odds = np.exp(2.0 if neighbours is Neighbours.ADD_OR_REMOVE else 1.0)
+    odds = np.exp(2.0 if neighbours == Neighbours.ADD_OR_REMOVE else 1.0)
     chances: dict[Any, float] = {("a",): float(odds / (1 + odds)), ("b",): float(1 / (1 + odds))}
     assert not differs(drawn, chances)

@@ -71,7 +71,7 @@ def test_release_writes_what_the_ledger_paid_for(mechanism: str, table: Table, s
     assert printed["spent"] == pytest.approx(book.spent)
     assert 0 < book.spent <= book.budget.limit * (1 + 1e-9)
     assert release.mechanism == mechanism
-    assert release.guarantee.neighbours is book.neighbours
+    assert release.guarantee.neighbours == book.neighbours
     assert release.fit is not None
     assert 300 < release.model.total < 500
     assert not [path for path in table.folder.iterdir() if path.name.startswith(".")]

@@ -38,7 +38,7 @@ def test_it_gives_what_the_command_gives(table: Table, tmp_path: Path) -> None:
     for made in (ours, theirs):
         assert made.guarantee is not None
         assert made.guarantee.budget == BUDGET
-        assert made.guarantee.neighbours is jn.Neighbours.ADD_OR_REMOVE
+        assert made.guarantee.neighbours == jn.Neighbours.ADD_OR_REMOVE
         assert made.guarantee.epsilon == pytest.approx(4.0)
         assert made.fit is not None
         assert made.schema is not None

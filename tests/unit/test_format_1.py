@@ -19,7 +19,7 @@ def test_a_release_under_epsilon_and_delta() -> None:
     made = load(FILES / "format-1-hdmm.jct")
     assert made.guarantee is not None
     assert made.guarantee.budget == Budget(epsilon=1.0, delta=1e-9)
-    assert made.guarantee.neighbours is Neighbours.ADD_OR_REMOVE
+    assert made.guarantee.neighbours == Neighbours.ADD_OR_REMOVE
     assert [entry.number for entry in made.guarantee.events] == [1, 2, 3, 4, 5, 6]
     statement = made.guarantee.state(made.model.total)
     assert statement.epsilon == pytest.approx(1.0)
@@ -43,7 +43,7 @@ def test_a_release_that_does_not_say_how_its_fit_ended() -> None:
     assert made.guarantee is not None
     assert (made.fit, made.mechanism, dict(made.details)) == (None, "mwem", {"rounds": 4})
     assert made.guarantee.budget == Budget(epsilon=2.0)
-    assert made.guarantee.neighbours is Neighbours.REPLACE
+    assert made.guarantee.neighbours == Neighbours.REPLACE
     assert made.guarantee.epsilon == pytest.approx(2.0)
 
 

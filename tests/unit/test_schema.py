@@ -107,7 +107,7 @@ GOOD = {"format": "juncture schema", "version": 1}
     ("content", "words"),
     [
         ({}, "must begin with format"),
-        ({**GOOD, "version": 3}, "must begin with format .*Upgrade"),
+        ({**GOOD, "version": 4}, "must begin with format .*Upgrade"),
         ({**GOOD, "missing_values": "NA"}, "`missing_values` must be a list of texts"),
         (
             {**GOOD, "columns": {"x": {"kind": "boolean", "missing_values": [True]}}},

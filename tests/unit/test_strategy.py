@@ -28,7 +28,7 @@ from juncture.mechanisms.marginal_strategy import (
     residual_least_squares,
 )
 from juncture.mechanisms.strategy import Shares, divide_budget, optimise_product, optimise_union
-from juncture.privacy.accounting import Neighbours
+from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
@@ -327,7 +327,7 @@ FORMS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", FORMS, ids=["union", "marginals", "union-g", "marginals-g"])
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", RECORD_NEIGHBOURS)
 def test_expected_error_is_what_simulation_shows(
     mechanism: HDMM, neighbours: Neighbours, tmp_path: Path
 ) -> None:

@@ -45,6 +45,15 @@ def create(
     delta: Delta = None,
     rho: Rho = None,
     neighbours: NeighboursOption = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema",
+            metavar="FILE",
+            help="A schema (TOML). Where it has [person], the ledger protects persons with all "
+            "their rows; without it, records.",
+        ),
+    ] = None,
 ) -> None:
     """Create a ledger whose budget several releases share.
 
@@ -52,15 +61,20 @@ def create(
     larger budget for several releases. An existing file is never replaced.
 
     \b
-    Example:
+    Examples:
       juncture ledger create people.ledger --epsilon 2
+      juncture ledger create visits.ledger --epsilon 2 --schema visits.toml
     """
     from juncture.privacy.accounting import Neighbours
     from juncture.privacy.ledger import Ledger
+    from juncture.tables.schema_toml import read_schema
 
     if file.exists():
         raise InvalidInput(f"`FILE` must be a new file; got {file}, which exists.")
-    protected = parse_neighbours(neighbours) or Neighbours.ADD_OR_REMOVE
+    if schema is not None:
+        require_file(schema, "--schema")
+    person = None if schema is None else read_schema(schema).person
+    protected = (parse_neighbours(neighbours) or Neighbours.ADD_OR_REMOVE).of(person)
     ledger = Ledger.create(file, make_budget(epsilon, delta, rho), protected)
     say(f"wrote {file}: {ledger.budget}, protects: {ledger.neighbours}")
 

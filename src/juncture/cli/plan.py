@@ -93,18 +93,15 @@ def plan(
       juncture plan --schema people.toml --epsilon 1 --mechanism mwem --triples 15
     """
     from juncture.mechanisms.registry import prepare
-    from juncture.privacy.accounting import Neighbours
     from juncture.tables.schema_toml import read_schema
     from juncture.workflow.release import resolve_neighbours
 
     require_file(schema, "--schema")
     budget, name = make_budget(epsilon, delta, rho), check_mechanism(mechanism)
-    workload = WorkloadOptions(marginals, cliques, triples, seed, target).build(
-        read_schema(schema).domain
-    )
+    known = read_schema(schema)
+    workload = WorkloadOptions(marginals, cliques, triples, seed, target).build(known.domain)
     payer = None if ledger is None else open_ledger(ledger)
-    asked = parse_neighbours(neighbours)
-    relation = resolve_neighbours(ledger, asked) if ledger else asked or Neighbours.ADD_OR_REMOVE
+    relation = resolve_neighbours(ledger, parse_neighbours(neighbours), known.person)
     chosen = choose_mechanism(name, oracle, budget, workload)
     run = prepare(chosen, budget, workload, relation, records)
     note_fallback(name, run.mechanism)

@@ -159,7 +159,7 @@ class Run(Outline):
 
     def _check(self, curator: Curator) -> None:
         check_same_domain(curator.domain, self.workload)
-        if curator.neighbours is not self.neighbours:
+        if curator.neighbours != self.neighbours:
             raise InvalidInput(
                 f"`curator` must protect what the run was prepared for ({self.neighbours}); got "
                 f"{curator.neighbours}. Prepare the run with the neighbours of the ledger."
@@ -218,10 +218,11 @@ class Mechanism(Protocol):
 
 def require_n_records(name: str, assignment: Assignment) -> int:
     """The number of records, for a mechanism that needs it; refuses if it is not public."""
-    if assignment.neighbours is not Neighbours.REPLACE:
+    if not assignment.neighbours.n_records_is_public:
+        whose = " of a table without [person]" if assignment.neighbours.person else ""
         raise InvalidInput(
-            f"`neighbours` must be those that replace one record for {name}: it needs the number "
-            "of records as public knowledge. Use a ledger with `replace`, or hdmm or mwem."
+            f"`neighbours` must be those that replace one record{whose} for {name}: it needs the "
+            "number of records as public knowledge. Use a ledger with `replace`, or hdmm or mwem."
         )
     n_records = assignment.n_records
     if n_records is None or n_records < 1:

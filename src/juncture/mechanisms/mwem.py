@@ -215,7 +215,7 @@ class MWEM(Mechanism):
         if self._single_share > 0.0:
             single = whole.share(self._single_share / len(domain))
             whole = whole.share(1.0 - self._single_share)
-        elif neighbours is Neighbours.ADD_OR_REMOVE:
+        elif not neighbours.n_records_is_public:
             total, whole = whole.share(self.total_share), whole.share(1.0 - self.total_share)
         choice = whole.share((1.0 - self.measured_fraction) / rounds)
         return Prices(choice, whole.share(self.measured_fraction / rounds), single, total)

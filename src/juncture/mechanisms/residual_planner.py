@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from juncture.errors import InvalidInput
 from juncture.mechanisms.measured_once import MeasuredOnce, find_stddev
 from juncture.mechanisms.mechanism import Assignment, MarginalForecast
-from juncture.privacy.accounting import Neighbours
 from juncture.privacy.request import Request
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.queries.blocks import Matrix
@@ -51,6 +50,7 @@ class ResidualPlanner(MeasuredOnce):
     workload alone and add up to 1: by sequential composition all cost the budget.
 
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 2)
+    >>> from juncture.privacy import Neighbours
     >>> run = ResidualPlanner(Budget(rho=0.5)).prepare(workload, Neighbours.ADD_OR_REMOVE)
     >>> len(run.costs), round(run.marginals[0].error, 3)
     (4, 1.0)
@@ -86,7 +86,7 @@ class ResidualPlanner(MeasuredOnce):
         _refuse_large(workload.domain)
         domain, price = workload.domain, self.budget.price
         weights = weigh_residuals(workload, self.balance)
-        if neighbours is Neighbours.REPLACE:
+        if neighbours.n_records_is_public:
             # The number of records is public: it needs no share, unless nothing else is asked.
             weights = {clique: v for clique, v in weights.items() if clique} or weights
         queries = {clique: make_residual_query(domain, clique) for clique in weights}

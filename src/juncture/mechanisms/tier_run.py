@@ -23,7 +23,6 @@ from juncture.mechanisms.tier_tables import (
     find_triple_tables,
 )
 from juncture.model.model import Model
-from juncture.privacy.accounting import Neighbours
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request
 from juncture.privacy.score import MarginalError
@@ -175,7 +174,7 @@ class TierRun:
 
     def can_tell(self, share: float, n: int, total: float) -> bool:
         """Whether the noise of n choices for a share of the price is small beside the records."""
-        moves = 1.0 if self.curator.neighbours is Neighbours.ADD_OR_REMOVE else 2.0
+        moves = self.curator.neighbours.count_moves
         epsilon = self.whole.share(share / n).selection_epsilon
         return 2.0 * moves / epsilon <= _MAX_CHOICE_NOISE * total
 

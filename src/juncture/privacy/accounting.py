@@ -19,27 +19,112 @@ budgets.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any, ClassVar
 
 import numpy as np
 
 from juncture.errors import InvalidInput
+from juncture.tables.person import Person
 from juncture.tables.queries.products import Operator
 
 
-class Neighbours(StrEnum):
+class Change(StrEnum):
+    """What a neighbouring table does to a record, or to all rows of a person."""
+
+    ADD_OR_REMOVE = "add or remove"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True)
+class Neighbours:
     """Which tables count as neighbours: what a release must not distinguish.
+
+    Without a person, neighbours differ in one record. With one, they differ in all rows of one
+    person, of which at most `person.max_rows` are counted (see `private.sources.row_limit`).
 
     >>> print(Neighbours.REPLACE)
     replace one record
+    >>> print(Neighbours.ADD_OR_REMOVE.of(Person("patient", max_rows=4)))
+    add or remove one person with up to 4 rows
     """
 
-    ADD_OR_REMOVE = "add or remove one record"
-    """The number of records is private."""
-    REPLACE = "replace one record"
-    """The number of records is public."""
+    change: Change
+    person: Person | None = None
+
+    ADD_OR_REMOVE: ClassVar[Neighbours]
+    """One record more or less: the number of records is private."""
+    REPLACE: ClassVar[Neighbours]
+    """One record replaced: the number of records is public."""
+
+    def of(self, person: Person | None) -> Neighbours:
+        """The same change, of a person's rows or of a record."""
+        return replace(self, person=person)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether something is replaced, rather than added or removed."""
+        return self.change is Change.REPLACE
+
+    @property
+    def max_rows(self) -> int:
+        """How many counted rows can be added, or removed, between neighbours."""
+        return 1 if self.person is None else self.person.max_rows
+
+    @property
+    def count_moves(self) -> int:
+        """How far the counts of any table lie apart between neighbours, in L1.
+
+        A row moves one cell by 1. At most `max_rows` go, and where something is replaced as many
+        come.
+
+        >>> Neighbours.REPLACE.count_moves
+        2
+        """
+        return self.max_rows * (2 if self.replaces else 1)
+
+    @property
+    def n_records_is_public(self) -> bool:
+        """Whether neighbours have equally many records.
+
+        A replaced person may have had four rows and have one afterwards: only where records are
+        replaced does their number stay.
+        """
+        return self.replaces and self.person is None
+
+    def __str__(self) -> str:
+        return f"{self.change} {'one record' if self.person is None else self.person}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The relation as entries of a file.
+
+        Programs that know records only do not know the text for persons, and refuse the file.
+        """
+        if self.person is None:
+            return {"neighbours": str(self)}
+        return {"neighbours": f"{self.change} one person", "person": self.person.to_json()}
+
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> Neighbours:
+        """The relation that `to_json` wrote; refuses anything else.
+
+        >>> print(Neighbours.from_json({"neighbours": "replace one record"}))
+        replace one record
+        """
+        text, person = entries.get("neighbours"), entries.get("person")
+        unit = "one record" if person is None else "one person"
+        for change in Change:
+            if text == f"{change} {unit}":
+                return cls(change, None if person is None else Person.parse(dict(person)))
+        raise InvalidInput(f"`neighbours` must say what is protected; got {text!r}.")
+
+
+Neighbours.ADD_OR_REMOVE = Neighbours(Change.ADD_OR_REMOVE)
+Neighbours.REPLACE = Neighbours(Change.REPLACE)
+RECORD_NEIGHBOURS = (Neighbours.ADD_OR_REMOVE, Neighbours.REPLACE)
+"""Those that differ in one record."""
 
 
 DRAW_SLACK = 1e-9
@@ -132,35 +217,52 @@ def rho_of_epsilon(epsilon: float, delta: float) -> float:
 def l1_sensitivity(operator: Operator, neighbours: Neighbours) -> float:
     """The most that a neighbouring table changes the answers in L1.
 
-    Adding or removing a record changes them by a column of the query's matrix. Replacing one
-    changes them by the difference of two columns: at most twice the largest norm, and for a single
-    row the difference of its largest and smallest entry.
+    A row adds its cell's column of the query's matrix to the answers. With k counted rows in which
+    neighbours may differ (1 where they differ in a record):
+
+    - added or removed: the sum of at most k columns, so at most k times the largest norm. It is
+      attained by k rows in one cell.
+    - replaced: the difference of two such sums, so at most 2 k times the largest norm. For a single
+      row of entries from a to b: see `_spread`.
     """
-    if neighbours is Neighbours.ADD_OR_REMOVE:
-        return operator.l1_sensitivity
+    if not neighbours.replaces:
+        return neighbours.max_rows * operator.l1_sensitivity
     if operator.n_rows == 1:
-        return _spread(operator)
-    return 2.0 * operator.l1_sensitivity
+        return _spread(operator, neighbours)
+    return 2.0 * neighbours.max_rows * operator.l1_sensitivity
 
 
 def l2_sensitivity(operator: Operator, neighbours: Neighbours) -> float:
     """The most that a neighbouring table changes the answers in L2.
 
-    For a replaced record the squared norm of a difference of columns a, b is |a|^2 + |b|^2 - 2ab;
-    without negative entries ab is not negative, so the square root of 2 times the largest norm is
-    enough (and is attained by columns without a common row, such as different cells).
+    With k counted rows in which neighbours may differ (1 where they differ in a record):
+
+    - added or removed: the sum of at most k columns, so by the triangle inequality at most k times
+      the largest norm: not the square root of k, since all k rows may lie in one cell.
+    - replaced: the difference of two such sums s and t, whose squared norm is |s|^2 + |t|^2 - 2 st.
+      Without negative entries st is not negative, and the norm at most the square root of 2 times
+      k times the largest (attained by columns without a common row, such as different cells).
     """
-    if neighbours is Neighbours.ADD_OR_REMOVE:
-        return operator.l2_sensitivity
+    if not neighbours.replaces:
+        return neighbours.max_rows * operator.l2_sensitivity
     if operator.n_rows == 1:
-        return _spread(operator)
+        return _spread(operator, neighbours)
     factor = math.sqrt(2.0) if _is_nonnegative(operator) else 2.0
-    return factor * operator.l2_sensitivity
+    return factor * neighbours.max_rows * operator.l2_sensitivity
 
 
-def _spread(operator: Operator) -> float:
+def _spread(operator: Operator, neighbours: Neighbours) -> float:
+    """How far a replacement moves a single answer.
+
+    A replaced record takes one entry away and adds another: at most the largest minus the smallest.
+    A replaced person's rows may become more or fewer, from none to k, so a row that is not there
+    counts as an entry of 0; sums of k such entries differ by at most k times their range.
+    """
     row = operator.adjoint(np.ones(1))
-    return float(row.max() - row.min()) or float(np.abs(row).max())
+    if neighbours.person is not None:
+        row = np.append(row.reshape(-1), 0.0)
+    apart = float(row.max() - row.min()) or float(np.abs(row).max())
+    return neighbours.max_rows * apart
 
 
 def _is_nonnegative(operator: Operator) -> bool:

@@ -26,6 +26,8 @@ class Unit(StrEnum):
 
     RECORD = "one record"
     """A person with k records is protected less: epsilon counts k times, rho k squared times."""
+    PERSON = "one person"
+    """All rows of a person: at most so many of them were counted."""
 
 
 class Notion(StrEnum):
@@ -100,9 +102,14 @@ class Guarantee:
     """Which tables count as neighbours; None where a file does not say."""
     budget: Budget | None = None
     """The most that could be spent; None where a file does not say."""
-    unit: Unit = Unit.RECORD
     ledger_hash: str | None = None
     """The running hash of the ledger at the last of these events: the ledger that paid has it."""
+
+    @property
+    def unit(self) -> Unit:
+        """How much data of a person is covered."""
+        is_person = self.neighbours is not None and self.neighbours.person is not None
+        return Unit.PERSON if is_person else Unit.RECORD
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
@@ -139,9 +146,9 @@ class Guarantee:
         Where the budget has no delta but a statement needs one, it is a power of ten, at most a
         millionth and well below one in the number of records.
 
-        `group_size` asks about that many records that change together, such as all of one person's.
-        Tables that differ in k records are k steps of neighbours apart: an epsilon counts k times,
-        a rho k squared times (Bun and Steinke 2016).
+        `group_size` asks about that many records, or persons, that change together, such as those
+        of a family. Tables that differ in k of them are k steps of neighbours apart: an epsilon
+        counts k times, a rho k squared times (Bun and Steinke 2016).
         """
         budget, costs = self.budget, [_scale_cost(cost, group_size) for cost in self.costs]
         rho = math.fsum(cost.rho for cost in costs)
@@ -177,7 +184,8 @@ class Guarantee:
         """The guarantee as plain data, for a file."""
         return {
             "budget": None if self.budget is None else self.budget.to_json(),
-            "neighbours": None if self.neighbours is None else str(self.neighbours),
+            "neighbours": None,
+            **({} if self.neighbours is None else self.neighbours.to_json()),
             "unit": str(self.unit),
             "events": [entry.to_json() for entry in self.events],
             "ledger_hash": self.ledger_hash,
@@ -187,13 +195,15 @@ class Guarantee:
     def from_json(cls, text: Mapping[str, Any]) -> Guarantee:
         """A guarantee from plain data; raises an error if the data does not describe one."""
         budget, neighbours = text["budget"], text["neighbours"]
-        return cls(
+        read = cls(
             events=read_entries(text["events"]),
-            neighbours=None if neighbours is None else Neighbours(neighbours),
+            neighbours=None if neighbours is None else Neighbours.from_json(text),
             budget=None if budget is None else Budget(**budget),
-            unit=Unit(text["unit"]),
             ledger_hash=None if text.get("ledger_hash") is None else str(text["ledger_hash"]),
         )
+        if Unit(text["unit"]) is not read.unit:
+            raise ValueError(text["unit"])
+        return read
 
 
 def _scale_cost(cost: Cost, group_size: int) -> Cost:

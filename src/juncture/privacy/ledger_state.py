@@ -144,14 +144,14 @@ def write_header(budget: Budget, neighbours: Neighbours) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "budget": budget.to_json(),
-        "neighbours": str(neighbours),
+        **neighbours.to_json(),
     }
 
 
 def read_header(path: Path, header: Mapping[str, Any]) -> tuple[Budget, Neighbours]:
     """The budget and the neighbours of the first line."""
     try:
-        return Budget(**header["budget"]), Neighbours(header["neighbours"])
+        return Budget(**header["budget"]), Neighbours.from_json(header)
     except (KeyError, TypeError, ValueError) as error:
         raise UnreadableFile(
             f"`path` must be a ledger with a budget and neighbours; got {path}: {error}. Restore "

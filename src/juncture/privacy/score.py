@@ -92,8 +92,9 @@ class MarginalError(Score[Clique]):
     (1.0, array([3.]))
 
     Sensitivity. One record more or less moves one cell of the counts by 1, a replaced record one
-    cell down and one up: by the triangle inequality the distance moves by at most 1, or 2. So the
-    score moves by at most that times the largest weight. Counts and answers are multiples of a
+    cell down and one up; a person with up to k counted rows moves the counts by k, or 2 k, in L1
+    (`Neighbours.count_moves`). By the triangle inequality the distance moves by at most that, and
+    the score by at most that times the largest weight. Counts and answers are multiples of a
     unit, so distances are exact; a product with a weight is rounded, by at most 2^-22 below the
     limit of a score, and then to the unit, by half of 2^-20. Both may happen on each of two
     neighbouring tables: 2^-19 is added where there are weights.
@@ -116,7 +117,7 @@ class MarginalError(Score[Clique]):
         """See the class for the sensitivity."""
         pairs = zip(self._cliques, self._answers, strict=True)
         answers = [_check_answer(setting.domain, clique, answer) for clique, answer in pairs]
-        moves = 1.0 if setting.neighbours is Neighbours.ADD_OR_REMOVE else 2.0
+        moves = float(setting.neighbours.count_moves)
         if self._weights is not None:
             moves = moves * float(self._weights.max(initial=0.0)) + 2.0**-19
 
@@ -143,7 +144,8 @@ class QueryError(Score[int]):
     """How far a single counting query is from a given answer.
 
     Each query is a table of numbers from 0 to 1 over its clique. Sensitivity: one record more, less
-    or replaced moves a counting query by at most 1, and so its distance from a fixed answer.
+    or replaced moves a counting query by at most 1, and so its distance from a fixed answer. The at
+    most k counted rows of a person add between 0 and k to it: more, less or replaced, by at most k.
 
     >>> setting = Setting(Domain({"sex": 2}), Neighbours.ADD_OR_REMOVE, None)
     >>> bound = QueryError([(("sex",), [1, 0]), (("sex",), [1, 1])], answers=[5, 10]).bind(setting)
@@ -173,7 +175,8 @@ class QueryError(Score[int]):
             ]
             return np.abs(np.array(answers) - self._answers)
 
-        return BoundScore(distinct, 1.0, len(rows), evaluate)
+        moves = float(setting.neighbours.max_rows)
+        return BoundScore(distinct, moves, len(rows), evaluate)
 
     def candidate(self, index: int) -> int:
         """The index of the query."""
@@ -189,7 +192,7 @@ class RowError(Score[tuple[int, int]]):
 
     Candidates are pairs: the index of the query, and of its row. Every row must consist of zeros
     and ones. Sensitivity: one record more, less or replaced moves such a count by at most 1, and so
-    its distance from a fixed answer.
+    its distance from a fixed answer; the at most k counted rows of a person by at most k.
 
     >>> from juncture.tables.queries.blocks import Prefix
     >>> setting = Setting(Domain({"sex": 2}), Neighbours.ADD_OR_REMOVE, None)
@@ -219,7 +222,8 @@ class RowError(Score[tuple[int, int]]):
             return np.concatenate(errors)
 
         cliques = [clique for clique, _ in self._queries]
-        return BoundScore(cliques, 1.0, int(self._ends[-1]) if operators else 0, evaluate)
+        moves = float(setting.neighbours.max_rows)
+        return BoundScore(cliques, moves, int(self._ends[-1]) if operators else 0, evaluate)
 
     def candidate(self, index: int) -> tuple[int, int]:
         """The index of the query, and of the row in it."""
@@ -233,7 +237,7 @@ class RowError(Score[tuple[int, int]]):
 
 
 class DependenceScore(Score[tuple[str, Clique]]):
-    """How much an attribute depends on a set of others, for replaced records.
+    """How much an attribute depends on a set of others, for replaced records; not for persons.
 
     Candidates are pairs: the attribute and the set. `Dependence.sensitivity` proves how far a
     replaced record moves each of the three scores. These scores have fractions: rounding them to
@@ -258,7 +262,8 @@ class DependenceScore(Score[tuple[str, Clique]]):
         if n_records is None:
             raise InvalidInput(
                 "`neighbours` must be those that replace one record: the score is relative to "
-                "the number of records. Create the ledger with Neighbours.REPLACE."
+                "the number of records, which no other neighbours have in common. Create the "
+                "ledger with Neighbours.REPLACE, without a person."
             )
         if by is Dependence.FIT and any(domain[child] != 2 for child, _ in self._candidates):
             raise InvalidInput(

@@ -51,8 +51,8 @@ def exact_check(table: AnyTable, schema: Schema) -> TableCheck:
             return TableCheck(
                 schema,
                 int(relation.count("*").fetchall()[0][0]),
-                tuple(name for name in schema.columns if name not in present),
-                tuple(name for name in relation.columns if name not in schema.columns),
+                tuple(name for name in schema.used_columns if name not in relation.columns),
+                tuple(name for name in relation.columns if name not in schema.used_columns),
                 exact_mismatches(relation, schema, present),
             )
     except duckdb.Error as error:

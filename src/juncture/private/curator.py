@@ -37,6 +37,7 @@ from juncture.private.sources.source import Source
 from juncture.tables.domain import Clique, Domain, names_of
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
+from juncture.tables.person import Person
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Operator, Query, bind
 from juncture.tables.schema import Schema
@@ -104,6 +105,7 @@ class Curator:
         """A curator of a source; a journal keeps its outcomes, and gives those that it has."""
         if not source.is_public:
             raise NotPublic.of_draft("source.schema")
+        _refuse_other_person(source, ledger)
         if journal is not None:
             journal.refuse_other_ledger(ledger)
         load_routines()  # before anything is paid: compiling takes long, and may be interrupted
@@ -158,7 +160,7 @@ class Curator:
     @property
     def public_n_records(self) -> int | None:
         """The number of records if it is public; None when neighbours differ in it."""
-        if self.neighbours is Neighbours.REPLACE:
+        if self.neighbours.n_records_is_public:
             return self._source.exact_n_records
         return None
 
@@ -291,7 +293,8 @@ class Curator:
         if not n_records:
             raise InvalidInput(
                 "`neighbours` must be those that replace one record, of at least one: shares are "
-                "relative to the number of records. Create the ledger with Neighbours.REPLACE."
+                "relative to the number of records, which no others have in common. Create the "
+                "ledger with Neighbours.REPLACE, without a person."
             )
         cliques = [names_of(clique) for clique, _ in queries]
         operators = [
@@ -400,3 +403,24 @@ class Curator:
         units = np.round(np.clip(answers, -MAX_UNITS, MAX_UNITS)).astype(np.int64)
         noisy = self._sampler.add_noise(units, each.request.price.noise, each.scale)
         return np.asarray(noisy.astype(np.float64) * each.unit)
+
+
+def _refuse_other_person(source: Source, ledger: Ledger) -> None:
+    """Refuse a source whose rows were not limited for what the ledger protects.
+
+    A ledger about persons needs it. One about records must not have it: a record more may push
+    another one of its person out, so that two change.
+    """
+    limited, protected = source.person, ledger.neighbours.person
+    if limited != protected:
+        raise InvalidInput(
+            f"`source` must count the rows of what its ledger protects ({ledger.neighbours}); got "
+            f"rows {_describe_limit(limited)} for a ledger {_describe_limit(protected)}. Use the "
+            "schema's [person] for both, or for neither."
+        )
+
+
+def _describe_limit(person: Person | None) -> str:
+    if person is None:
+        return "without a person"
+    return f"of each {person.column!r}, at most {person.max_rows}"

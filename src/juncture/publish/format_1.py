@@ -13,7 +13,7 @@ from typing import Any
 
 from juncture.errors import InvalidInput
 from juncture.fit.summary import FitSummary
-from juncture.privacy.accounting import Neighbours
+from juncture.privacy.accounting import RECORD_NEIGHBOURS
 from juncture.privacy.budget import Budget
 from juncture.privacy.guarantee import Unit
 from juncture.publish.archive import Document
@@ -70,7 +70,7 @@ def _read_budget(text: object) -> dict[str, float] | None:
 
 
 def _read_neighbours(text: object) -> str | None:
-    return next((str(each) for each in Neighbours if str(each) == text), None)
+    return next((str(each) for each in RECORD_NEIGHBOURS if str(each) == text), None)
 
 
 def _read_fit(statistics: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from juncture._util.text import count_noun
 from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.oracle import OracleFactory, make_oracle
 from juncture.engine.propagation import Propagation
-from juncture.errors import InvalidInput, JunctureError, UnreadableFile
+from juncture.errors import InvalidInput, JunctureError, UnknownAttribute, UnreadableFile
 from juncture.fit.summary import FitSummary
 from juncture.model.distribution import Distribution
 from juncture.model.model import Model
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from juncture.model.sql.answer import SqlAnswer
 
 # Version 4 is version 3 that may have the records of a model without a tree, version 5 is version 4
-# that may have more entries: the hash of the ledger in its guarantee.
+# that may have more entries: the hash of the ledger and the person in its guarantee.
 FORMAT, VERSION, OLDEST = "juncture release", 5, 3
 _MALFORMED = (
     AttributeError,
@@ -153,15 +154,34 @@ class Release:
         parts.append(str(self.guarantee or "no guarantee stated"))
         return f"Release({', '.join([*parts, 'with a schema' if self.schema else 'no schema'])})"
 
+    @contextmanager
+    def _explain_person(self) -> Iterator[None]:
+        """Say why there are no answers about the column that tells people apart."""
+        person = None if self.schema is None else self.schema.person
+        try:
+            yield
+        except UnknownAttribute as error:
+            if person is None or str(error.name).lower() != person.column.lower():
+                raise
+            raise UnknownAttribute(
+                f"`attribute` must be one of the release; got {error.name!r}, which tells people "
+                "apart. It only served to limit the rows of each person, and is no part of the "
+                "release: a count for every person would single people out. Ask about other "
+                "columns.",
+                name=error.name,
+            ) from None
+
     def sql(
         self, query: str, *, max_groups: int | None = None, max_values: int | None = None
     ) -> SqlAnswer:
         """The answer to a SELECT with aggregates: see `Model.sql`."""
-        return self.model.sql(query, max_groups=max_groups, max_values=max_values)
+        with self._explain_person():
+            return self.model.sql(query, max_groups=max_groups, max_values=max_values)
 
     def project(self, attributes: Iterable[str]) -> Factor:
         """The marginal on any attributes: see `Model.project`."""
-        return self.model.project(attributes)
+        with self._explain_person():
+            return self.model.project(attributes)
 
     def answer(self, query: Query) -> Vector:
         """The answers to a factored query: see `Model.answer`."""

@@ -24,6 +24,7 @@ from juncture.errors import InvalidInput, NotPublic
 from juncture.tables.codebook import Codebook
 from juncture.tables.columns import Column
 from juncture.tables.domain import Domain
+from juncture.tables.person import Person
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Schema:
 
     - `columns`: what each column may hold, by name.
     - `drafted`, `confirmed`: only set for a schema that was made from data.
+    - `person`: whose rows there are, where a person may have several.
 
     >>> from juncture.tables.columns import Boolean, Integer
     >>> schema = Schema({"age": Integer(low=17, high=90), "member": Boolean(missing=True)})
@@ -44,10 +46,18 @@ class Schema:
     """Whether it was made by looking at private data."""
     confirmed: bool = False
     """Whether a person has confirmed that the domains of a draft are public knowledge."""
+    person: Person | None = None
+    """Which column says whose row it is, and how many rows of a person count."""
 
     def __post_init__(self) -> None:
         if not self.columns:
             raise InvalidInput("`columns` must not be empty; got none.")
+        if self.person is not None and self.person.column in self.columns:
+            raise InvalidInput(
+                f"`person` must name a column that is not among the schema's columns; got "
+                f"{self.person.column!r}. Remove [columns.{self.person.column}]: what tells people "
+                "apart is never released."
+            )
 
     def __repr__(self) -> str:
         kind = "" if self.is_public else "; a draft, not confirmed as public"
@@ -68,6 +78,11 @@ class Schema:
     def is_public(self) -> bool:
         """Whether something may be released under this schema."""
         return not self.drafted or self.confirmed
+
+    @property
+    def used_columns(self) -> tuple[str, ...]:
+        """The columns of a table that are read."""
+        return (*self.columns, *(() if self.person is None else (self.person.column,)))
 
     def refuse_draft(self, argument: str, path: str | Path | None = None) -> None:
         """Raise `NotPublic` unless something may be released under this schema.

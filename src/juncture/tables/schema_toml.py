@@ -12,10 +12,11 @@ from pathlib import Path
 from juncture.errors import InvalidInput, UnreadableFile
 from juncture.tables.columns import Column, Outside, column_kinds
 from juncture.tables.columns.base import TomlTable, parse_missing_values, parse_outside
+from juncture.tables.person import Person
 from juncture.tables.schema import Schema
 
-FORMAT, VERSION = "juncture schema", 2
-_OLDEST_VERSION = 1  # version 2 only added entries
+FORMAT, VERSION = "juncture schema", 3
+_OLDEST_VERSION = 1  # later versions only added entries
 
 _DRAFT_NOTE = """\
 # This draft was made by looking at private data. What it says (the categories, the bounds) may
@@ -56,12 +57,14 @@ def parse_schema(content: TomlTable) -> Schema:
     _check_version(content)
     default = parse_missing_values(content.get("missing_values", ()))
     origin, tables = content.get("origin", {}), content.get("columns")
+    person = content.get("person")
     if not isinstance(tables, dict) or not tables:
         raise InvalidInput("`schema` must have a table [columns.NAME] for every column; got none.")
     return Schema(
         {name: _read_column(name, table, default) for name, table in tables.items()},
         drafted=_read_flag(origin, "derived_from_private_data"),
         confirmed=_read_flag(origin, "confirmed_public"),
+        person=None if person is None else Person.parse(person, default),
     )
 
 
@@ -128,16 +131,22 @@ def schema_toml(
     if schema.drafted:
         lines += [_DRAFT_NOTE.rstrip(), "[origin]", "derived_from_private_data = true"]
         lines += [f"confirmed_public = {_format_value(schema.confirmed)}", ""]
+    if schema.person is not None:
+        lines += ["[person]", *_format_entries(schema.person.to_toml()), ""]
     for name, column in schema.columns.items():
         lines.append(f"[columns.{_format_value(name)}]")
         lines += [f"# {remark}" for remark in (remarks or {}).get(name, ())]
-        lines += [f"{key} = {_format_value(value)}" for key, value in _entries(column).items()]
+        lines += _format_entries(_entries(column))
         lines.append("")
     if omitted:
         lines.append("# Left out:")
         lines += [f"# {_format_value(name)}: {reason}." for name, reason in omitted.items()]
         lines.append("")
     return "\n".join(lines)
+
+
+def _format_entries(entries: TomlTable) -> list[str]:
+    return [f"{key} = {_format_value(value)}" for key, value in entries.items()]
 
 
 def _entries(column: Column) -> TomlTable:

@@ -19,6 +19,7 @@ from juncture.private.curator import Curator
 from juncture.private.journal import Journal, journal_path
 from juncture.private.sources.read import read_table
 from juncture.publish.release import Release
+from juncture.tables.person import Person
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import read_schema, schema_toml
 from juncture.tables.workload import Workload
@@ -57,7 +58,7 @@ def release(
       default tiers where the budget has a delta or is a rho, else hdmm, or mwem if a model of the
       whole workload would be too large.
     - `neighbours`: what is protected. By default that of the ledger; in a new ledger, one record
-      added or removed.
+      added or removed, or one person where the schema has a `person`.
     - `path`: where to save the release, usually with the suffix `.jct`; by default nowhere. Until
       it is complete, every noisy answer is kept beside it, in a file with `.partial` at the end.
     - `resume`: go on with a release that was interrupted, from what is kept beside `path`: what was
@@ -77,12 +78,12 @@ def release(
     known = schema if isinstance(schema, Schema) else read_schema(schema)
     known.refuse_draft("schema")
     file, wanted = Path(ledger), _make_workload(known, workload)
-    protected = resolve_neighbours(file, neighbours)
+    protected = resolve_neighbours(file, neighbours, known.person)
     kept = None if path is None else journal_path(path)
     begun = _open_unfinished(kept) if resume else None
     if not resume:
         _refuse_unfinished(kept)
-    if protected is Neighbours.ADD_OR_REMOVE:  # nothing about the table is needed to prepare
+    if not protected.n_records_is_public:  # nothing about the table is needed to prepare
         run = prepare(mechanism, budget, wanted, protected)
         _refuse_unaffordable(file, budget, run, begun)
         source = read_table(table, known)
@@ -147,14 +148,32 @@ def _describe_settings(
     }
 
 
-def resolve_neighbours(ledger: Path, neighbours: Neighbours | None) -> Neighbours:
-    """What is protected: the neighbours of the ledger, if it exists; refuses any others."""
-    if not ledger.exists():
-        return neighbours or Neighbours.ADD_OR_REMOVE
-    own = Ledger(ledger).neighbours
-    if neighbours is not None and neighbours is not own:
+def resolve_neighbours(
+    ledger: Path | None, neighbours: Neighbours | None, person: Person | None = None
+) -> Neighbours:
+    """What is protected: the neighbours of the ledger, if it exists; refuses any others.
+
+    - `person`: that of the schema. Neighbours without one become those of this person.
+    """
+    asked = None if neighbours is None else neighbours.of(neighbours.person or person)
+    if asked is not None and asked.person != person:
         raise InvalidInput(
-            f"`neighbours` must be those of the ledger ({own}); got {neighbours}. Leave them out, "
+            f"`neighbours` must be about the person of the schema; got {neighbours}. Leave the "
+            "person out of `neighbours`, or write it into the schema."
+        )
+    if ledger is None or not ledger.exists():
+        return asked or Neighbours.ADD_OR_REMOVE.of(person)
+    own = Ledger(ledger).neighbours
+    if own.person != person:
+        unit = "records" if person is None else f"{person}, by the column {person.column!r}"
+        theirs = "" if own.person is None else f", by the column {own.person.column!r}"
+        raise InvalidInput(
+            f"`schema` must protect what the ledger does ({own}{theirs}); got one about {unit}. "
+            "Change [person] in the schema, or use another ledger."
+        )
+    if asked is not None and asked != own:
+        raise InvalidInput(
+            f"`neighbours` must be those of the ledger ({own}); got {asked}. Leave them out, "
             "or use another ledger."
         )
     return own

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from juncture.errors import InvalidInput
+from juncture.errors import InvalidInput, UnknownAttribute
 from juncture.model.sql.answer import SqlAnswer
 from juncture.model.sql.syntax import (
     AGGREGATES,
@@ -63,9 +63,10 @@ class Names:
         exact = self.find(name)
         if exact is None:
             known = ", ".join(list(self.columns)[:12])
-            raise InvalidInput(
+            raise UnknownAttribute(
                 f"`sql` must name columns of its table; got {name!r}. The columns are {known}"
-                f"{' and more' if len(self.columns) > 12 else ''}."
+                f"{' and more' if len(self.columns) > 12 else ''}.",
+                name=name,
             )
         return exact
 

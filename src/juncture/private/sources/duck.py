@@ -28,13 +28,16 @@ from juncture.errors import UnreadableFile
 from juncture.private.sources.encoding import MISSING, DuckDialect, code_expressions
 from juncture.private.sources.files import ArrowTable, TableFile, exact_relation
 from juncture.private.sources.mismatches import DUCK_INTEGERS, exact_mismatches
+from juncture.private.sources.row_limit import FATE, RowFate, RowLimit
 from juncture.private.sources.source import CodedTable, code_type
 from juncture.private.sources.validation import refuse_absent, refuse_errors
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
+from juncture.tables.person import Person
 from juncture.tables.schema import Schema
 
 _DIALECT = DuckDialect()
+_FLOATS = {"FLOAT", "DOUBLE"}
 # A larger table is scanned in pieces of about this many bytes.
 _PIECE_BYTES = 1 << 26
 
@@ -62,6 +65,7 @@ class DuckDB:
         memory_limit: str = "1GB",
     ) -> None:
         self.schema = schema
+        self._limit = None if schema.person is None else RowLimit(schema.person, _DIALECT)
         self._name = f"juncture_codes_{uuid4().hex}"
         self._lock = threading.Lock()
         spill = tempfile.mkdtemp(prefix="juncture-")
@@ -83,10 +87,21 @@ class DuckDB:
         """See `Source.is_public`."""
         return self.schema.is_public
 
+    @property
+    def person(self) -> Person | None:
+        """See `Source.person`."""
+        return self.schema.person
+
+    @property
+    def _where(self) -> str:
+        """SQL that leaves the rows which count."""
+        return "" if self._limit is None else f" WHERE {self._limit.is_counted}"
+
     @cached_property
     def exact_n_records(self) -> int:
         """See `Source.exact_n_records`."""
-        return int(self._exact_answers(f"SELECT COUNT(*) AS n FROM {self._name}")["n"][0])
+        sql = f"SELECT COUNT(*) AS n FROM {self._name}{self._where}"
+        return int(self._exact_answers(sql)["n"][0])
 
     @property
     def exact_code_bytes(self) -> int:
@@ -112,7 +127,7 @@ class DuckDB:
         """All codes, copied into memory: for tables that fit."""
         result = self._exact_answers(self._select(self.domain))
         columns = {name: result[f"c{index}"] for index, name in enumerate(self.domain)}
-        return CodedTable(self.domain, _shift(columns), self.schema)
+        return CodedTable(self.domain, _shift(columns), self.schema, person=self.person)
 
     def drop(self) -> None:
         """Drop the temporary table; nothing can be counted afterwards."""
@@ -123,12 +138,17 @@ class DuckDB:
         columns = dict(zip(relation.columns, map(str, relation.dtypes), strict=True))
         refuse_absent(self.schema, list(columns))
         integers = {name for name, kind in columns.items() if kind in DUCK_INTEGERS}
-        listed = ", ".join(
+        listed = [
             f"CAST({code} - ({MISSING}) AS {_code_type(self.domain[name])}) AS "
             f"{_DIALECT.quote_name(name)}"
             for name, code in code_expressions(self.schema, _DIALECT, integers).items()
-        )
-        sql = f"CREATE TEMP TABLE {self._name} AS SELECT {listed} FROM juncture_table"
+        ]
+        rows = "juncture_table"
+        if self._limit is not None:  # codes first: the window then carries nothing else
+            raw = self._limit.raw_columns(is_float=columns[self._limit.person.column] in _FLOATS)
+            rows = f"(SELECT {', '.join([*listed, *raw])} FROM juncture_table)"
+            listed = [*map(_DIALECT.quote_name, self.domain), self._limit.fate]
+        sql = f"CREATE TEMP TABLE {self._name} AS SELECT {', '.join(listed)} FROM {rows}"
         relation.query("juncture_table", sql)
 
     def _refuse_errors(self) -> None:
@@ -143,11 +163,15 @@ class DuckDB:
         suspects = [n for n in suspects if minima[f"c{names.index(n)}"][0] < -MISSING]
         if suspects:  # only then are the raw values looked at again
             refuse_errors(self.schema, exact_mismatches(self._relation, self.schema, suspects))
+        if self._limit is not None:
+            lost = f"{_DIALECT.quote_name(FATE)} = {int(RowFate.WITHOUT_PERSON)}"
+            counted = self._exact_answers(f"SELECT COUNT(*) AS n FROM {self._name} WHERE {lost}")
+            self._limit.refuse_without_person(int(counted["n"][0]))
 
     def _select(self, used: Domain) -> str:
         """SQL for the shifted codes of some columns."""
         names = (f"{_DIALECT.quote_name(name)} AS c{index}" for index, name in enumerate(used))
-        return f"SELECT {', '.join(names)} FROM {self._name}"
+        return f"SELECT {', '.join(names)} FROM {self._name}{self._where}"
 
     def _exact_pieces(self, used: Domain) -> Iterator[CodedTable]:
         """The codes of some columns, a piece of the table at a time."""

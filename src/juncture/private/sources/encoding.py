@@ -11,6 +11,7 @@ import datetime as dt
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from enum import IntEnum
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -32,8 +33,19 @@ class Fate(IntEnum):
     MISSING = 3
 
 
+class EngineDialect(Dialect, Protocol):
+    """What engines write differently beyond what a column needs."""
+
+    def draw(self, secret: int) -> str:
+        """A random number for each row, drawn by the engine and a secret of this machine."""
+
+
 class DuckDialect:
     """DuckDB's SQL."""
+
+    def draw(self, secret: int) -> str:
+        """The engine's random number, hashed: a connection may have a seed that others know."""
+        return f"hash(random(), {secret})"
 
     def quote_name(self, name: str) -> str:
         """The name in double quotes."""
@@ -59,6 +71,10 @@ class DuckDialect:
 
 class SparkDialect:
     """Spark's SQL."""
+
+    def draw(self, secret: int) -> str:
+        """A random number with the secret as its seed: a row that is computed again has its own."""
+        return f"rand({secret})"
 
     def quote_name(self, name: str) -> str:
         """The name in backticks."""
@@ -100,7 +116,7 @@ def fate_expression(name: str, column: Column, dialect: Dialect, is_integer: boo
     index = replace(column, outside=Outside.ERROR).index_sql(raw, dialect)
     cast = _cast_to_type(column, raw)
     cases = [
-        (_listed_missing(column, raw, dialect), Fate.MISSING),
+        (listed_missing(column.missing_values, raw, dialect), Fate.MISSING),
         (f"({index}) IS NOT NULL", Fate.REGULAR),
         (column.missing_sql(raw), Fate.MISSING),
         (None if cast is None else f"{cast} IS NULL", Fate.UNREADABLE),
@@ -130,11 +146,13 @@ def _cast_to_type(column: Column, raw: RawColumn) -> str | None:
     return casts.get(expected_value(column))
 
 
-def _listed_missing(column: Column, raw: RawColumn, dialect: Dialect) -> str | None:
+def listed_missing(
+    missing_values: Sequence[str | float], raw: RawColumn, dialect: Dialect
+) -> str | None:
     """SQL for whether a value is one of those that the schema lists as missing."""
     text = dialect.cast_to_text(raw.sql)
-    texts = [dialect.quote_text(each) for each in column.missing_values if isinstance(each, str)]
-    numbers = [number_literal(each) for each in column.missing_values if not isinstance(each, str)]
+    texts = [dialect.quote_text(each) for each in missing_values if isinstance(each, str)]
+    numbers = [number_literal(each) for each in missing_values if not isinstance(each, str)]
     parts = [f"{text} IN ({', '.join(texts)})"] if texts else []
     # By way of the text: not every type can be cast to a number.
     parts += [f"TRY_CAST({text} AS DOUBLE) IN ({', '.join(numbers)})"] if numbers else []
@@ -148,5 +166,5 @@ def _code(name: str, column: Column, dialect: Dialect, is_integer: bool) -> str:
     missing = MISSING if column.missing_code is None else column.missing_code
     # Most values are regular: for them, nothing else is computed.
     code = f"COALESCE({index}, CASE WHEN {absent} THEN {missing} ELSE {outside} END)"
-    listed = _listed_missing(column, raw, dialect)
+    listed = listed_missing(column.missing_values, raw, dialect)
     return code if listed is None else f"CASE WHEN {listed} THEN {missing} ELSE {code} END"

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from juncture.private.sources.source import Source
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
+from juncture.tables.person import Person
 from juncture.tables.schema import Schema
 
 MAX_KEPT_BYTES = 1 << 28
@@ -47,6 +48,11 @@ class KeptCounts:
     def is_public(self) -> bool:
         """See `Source.is_public`."""
         return self._source.is_public
+
+    @property
+    def person(self) -> Person | None:
+        """See `Source.person`."""
+        return self._source.person
 
     @property
     def exact_n_records(self) -> int:

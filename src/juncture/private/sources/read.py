@@ -102,7 +102,7 @@ def _is_lazy_frame(table: object) -> TypeGuard[LazyFrame]:
 def _collect(table: LazyFrame, schema: Schema) -> ArrowTable:
     """The columns of the schema, computed; the others are not."""
     refuse_absent(schema, table.collect_schema().names())
-    return table.select(list(schema.columns)).collect()
+    return table.select(list(schema.used_columns)).collect()
 
 
 def _type_name(value: object) -> str:

@@ -15,6 +15,7 @@ from juncture.engine.compiled.loader import pointer, routine
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
+from juncture.tables.person import Person
 from juncture.tables.schema import Schema
 
 # Codes are kept in bytes if no attribute has more values than this.
@@ -37,6 +38,10 @@ class Source(Protocol):
     @property
     def is_public(self) -> bool:
         """Whether the domain is public knowledge, so that something may be released under it."""
+
+    @property
+    def person(self) -> Person | None:
+        """Whose rows were limited: of each person, at most `max_rows` are counted here."""
 
     @property
     def exact_n_records(self) -> int:
@@ -62,21 +67,26 @@ class CodedTable:
     """A source from codes in memory: a flat array of integers for each attribute.
 
     `schema` says what the codes stand for. Without one they stand for themselves, and the domain is
-    taken as public knowledge.
+    taken as public knowledge. `person` says that the rows of each person were limited before.
 
     >>> CodedTable(Domain({"sex": 2}), {"sex": [0, 1, 1]}).exact_counts([("sex",)])[0].values
     array([1., 2.])
     """
 
     def __init__(
-        self, domain: Domain, columns: Mapping[str, ArrayLike], schema: Schema | None = None
+        self,
+        domain: Domain,
+        columns: Mapping[str, ArrayLike],
+        schema: Schema | None = None,
+        *,
+        person: Person | None = None,
     ) -> None:
         if schema is not None and schema.domain != domain:
             raise InvalidInput(
                 f"`schema` must have the domain's attributes and sizes; got {schema.domain} for "
                 f"{domain}."
             )
-        self.domain, self.schema = domain, schema
+        self.domain, self.schema, self.person = domain, schema, person
         valid = [_validate_column(name, columns, size) for name, size in domain.items()]
         lengths = {len(column) for column in valid}
         if len(lengths) > 1:

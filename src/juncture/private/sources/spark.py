@@ -16,16 +16,19 @@ import numpy as np
 
 from juncture.private.sources.encoding import SparkDialect, code_expressions, fate_expression
 from juncture.private.sources.mismatches import MISMATCHES, Mismatch, split_counts
+from juncture.private.sources.row_limit import FATE, RowFate, RowLimit
 from juncture.private.sources.shared_counts import count_cliques
 from juncture.private.sources.validation import refuse_absent, refuse_errors
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
+from juncture.tables.person import Person
 from juncture.tables.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _DIALECT = SparkDialect()
+_FLOATS = {"float", "double"}
 _INTEGERS = {"tinyint", "smallint", "int", "bigint"}
 # Spark's passes cost more than DuckDB's, so it counts larger unions at a time.
 _MAX_CELLS = 1 << 18
@@ -39,16 +42,33 @@ class Spark:
         kinds = dict(frame.dtypes)
         refuse_absent(schema, list(kinds))
         integers = {name for name, kind in kinds.items() if kind in _INTEGERS}
-        codes = code_expressions(schema, _DIALECT, integers)
+        codes = [
+            f"{code} AS {_DIALECT.quote_name(name)}"
+            for name, code in code_expressions(schema, _DIALECT, integers).items()
+        ]
+        self._limit = None if schema.person is None else RowLimit(schema.person, _DIALECT)
+        if self._limit is not None:  # codes first: the window then carries nothing else
+            person = self._limit.person.column
+            raw = self._limit.raw_columns(is_float=kinds[person] in _FLOATS)
+            rows = frame.selectExpr(*codes, *raw)
+            codes = [*map(_DIALECT.quote_name, schema.domain), self._limit.fate]
+        else:
+            rows = frame
         # The encoded columns are kept by the engine, in memory or on its disks.
         # A column with a unique name keeps Spark from reusing an older cache of the same files.
-        self._codes = frame.selectExpr(
-            *(f"{code} AS {_DIALECT.quote_name(name)}" for name, code in codes.items()),
+        self._codes = rows.selectExpr(
+            *codes,
             f"'{uuid4().hex}' AS {_DIALECT.quote_name(f'juncture {uuid4().hex}')}",
         ).persist()
         weakref.finalize(self, _unpersist, self._codes)
         if self._has_errors():  # only then are the raw values looked at again
             refuse_errors(schema, _exact_mismatches(frame, schema, integers))
+        self._counted = self._codes
+        if self._limit is not None:
+            fate = _DIALECT.quote_name(FATE)
+            lost = self._codes.where(f"{fate} = {int(RowFate.WITHOUT_PERSON)}")
+            self._limit.refuse_without_person(int(lost.count()))
+            self._counted = self._codes.where(self._limit.is_counted)
 
     @property
     def domain(self) -> Domain:
@@ -60,10 +80,15 @@ class Spark:
         """See `Source.is_public`."""
         return self.schema.is_public
 
+    @property
+    def person(self) -> Person | None:
+        """See `Source.person`."""
+        return self.schema.person
+
     @cached_property
     def exact_n_records(self) -> int:
         """See `Source.exact_n_records`."""
-        return int(self._codes.count())
+        return int(self._counted.count())
 
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""
@@ -74,7 +99,7 @@ class Spark:
         table = np.zeros(subdomain.shape)
         if not subdomain:
             return Factor(subdomain, np.asarray(float(self.exact_n_records)))
-        grouped = self._codes.groupBy(*map(_DIALECT.quote_name, subdomain)).count()
+        grouped = self._counted.groupBy(*map(_DIALECT.quote_name, subdomain)).count()
         for row in grouped.collect():
             table[tuple(row[: len(subdomain)])] = row[len(subdomain)]
         return Factor(subdomain, table)

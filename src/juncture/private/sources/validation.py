@@ -23,7 +23,7 @@ _HINTS = (
 
 def refuse_absent(schema: Schema, columns: Sequence[str]) -> None:
     """Refuse a table without some column of the schema."""
-    absent = [name for name in schema.columns if name not in columns]
+    absent = [name for name in schema.used_columns if name not in columns]
     if absent:
         raise InvalidInput(
             f"`table` must have every column of the schema; got none for {', '.join(absent)}. "

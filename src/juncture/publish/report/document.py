@@ -11,7 +11,6 @@ from pathlib import Path
 from juncture._util.atomic_file import atomic_write
 from juncture._util.html import Markup, join, tag
 from juncture._util.text import count_noun
-from juncture.privacy.accounting import Neighbours
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish.count_noise import CountNoise
 from juncture.publish.release import Release
@@ -138,7 +137,8 @@ def _list_key_figures(release: Release) -> list[tuple[str, str]]:
 
 def _label_records(release: Release) -> str:
     guarantee = release.guarantee
-    if guarantee is not None and guarantee.neighbours is Neighbours.REPLACE:
+    neighbours = None if guarantee is None else guarantee.neighbours
+    if neighbours is not None and neighbours.n_records_is_public:
         return "records"
     stddev = CountNoise(release.model.domain, release.measurements).stddevs(())
     noise = "" if stddev is None else f" {format_noise(float(stddev))}"

@@ -3,32 +3,71 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from juncture._util.html import Markup, join, tag
 from juncture._util.text import count_noun
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.guarantee import Guarantee, Notion, Statement
 from juncture.publish.report.words import format_number, format_percent
+from juncture.tables.person import Person
 
 # Beyond this epsilon, even odds may become more than 99 percent.
 _LARGE = 5.0
-_CHANGE = {
-    Neighbours.ADD_OR_REMOVE: "adding that person’s record to the table or removing it",
-    Neighbours.REPLACE: "replacing that person’s record by any other",
-    None: "a change of that person’s record",
-}
-_DOUBT = {
-    Neighbours.ADD_OR_REMOVE: "whether the person is in the table at all",
-    Neighbours.REPLACE: "which of two records is the person’s true one",
-    None: "which of two tables that differ by that person’s record is the true one",
-}
-_RELATION = {
-    Neighbours.ADD_OR_REMOVE: "Neighbouring tables differ by one record added or removed.",
-    Neighbours.REPLACE: "Neighbouring tables differ by one record replaced; the number of records "
-    "is public.",
-    None: "The release does not say whether neighbouring tables differ by one record added or "
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How a relation between neighbouring tables is put into words."""
+
+    change: str
+    doubt: str
+    relation: str
+
+
+_UNKNOWN = _Words(
+    "a change of that person’s record",
+    "which of two tables that differ by that person’s record is the true one",
+    "The release does not say whether neighbouring tables differ by one record added or "
     "removed, or by one replaced. Ask the publisher.",
-}
+)
+
+
+def _words_of(neighbours: Neighbours | None) -> _Words:
+    if neighbours is None:
+        return _UNKNOWN
+    if neighbours.person is not None:
+        return _words_of_person(neighbours, neighbours.person)
+    if neighbours.replaces:
+        return _Words(
+            "replacing that person’s record by any other",
+            "which of two records is the person’s true one",
+            "Neighbouring tables differ by one record replaced; the number of records is public.",
+        )
+    return _Words(
+        "adding that person’s record to the table or removing it",
+        "whether the person is in the table at all",
+        "Neighbouring tables differ by one record added or removed.",
+    )
+
+
+def _words_of_person(neighbours: Neighbours, person: Person) -> _Words:
+    rows = count_noun(person.max_rows, "row")
+    limit = (
+        f" At most {rows} of each person were counted, chosen at random; the column "
+        f"{person.column} says whose row it is."
+    )
+    if neighbours.replaces:
+        return _Words(
+            "replacing all rows of that person by any others",
+            "which of two sets of rows is the person’s true one",
+            "Neighbouring tables differ by all rows of one person, replaced by others." + limit,
+        )
+    return _Words(
+        "adding all rows of that person to the table or removing them",
+        "whether the person is in the table at all",
+        "Neighbouring tables differ by all rows of one person, added or removed." + limit,
+    )
 
 
 def render_guarantee(guarantee: Guarantee | None, n_records: float) -> Markup:
@@ -68,7 +107,7 @@ def _render_words(guarantee: Guarantee, statement: Statement) -> Markup:
     With a delta, only probabilities of sets of releases are bounded: a single release may lie
     outside, so nothing is said about those.
     """
-    change = _CHANGE[guarantee.neighbours]
+    words = _words_of(guarantee.neighbours)
     best_guess = format_percent(statement.best_guess)
     return join(
         [
@@ -76,14 +115,14 @@ def _render_words(guarantee: Guarantee, statement: Statement) -> Markup:
                 "p",
                 "Every number in this release was computed from answers about the table to which "
                 "random noise was added, or that were drawn at random. For any one person, ",
-                tag("strong", f"{change} can change this release only within limits"),
+                tag("strong", f"{words.change} can change this release only within limits"),
                 f": {_describe_bound(statement)}",
                 class_="lead",
             ),
             tag(
                 "p",
                 "In other words: suppose that someone knows every other record and does not know "
-                f"{_DOUBT[guarantee.neighbours]}; both are equally likely to them. Whatever they "
+                f"{words.doubt}; both are equally likely to them. Whatever they "
                 f"compute from a release made in this way, their guess is right at most "
                 f"{best_guess} of the time. This holds against everyone, including those who will "
                 "know more in the future than anyone knows today.",
@@ -145,7 +184,7 @@ def _render_symbols(guarantee: Guarantee, statement: Statement) -> Markup:
             tag("p", _render_formula(statement)),
             tag(
                 "p",
-                _RELATION[guarantee.neighbours],
+                _words_of(guarantee.neighbours).relation,
                 f" The figures are the sum over the {events} in the ledger; they hold even if "
                 "later events were chosen after seeing earlier answers.",
             ),
@@ -192,14 +231,28 @@ def _render_formula(statement: Statement) -> Markup:
     return join([tag("code", line, class_="formula"), " where ", common, tables, "."])
 
 
-def _render_limits(guarantee: Guarantee) -> Markup:
-    earlier = guarantee.n_earlier
-    points = [
-        (
+def _describe_unit(guarantee: Guarantee) -> tuple[str, str]:
+    """How much data of a person is protected."""
+    person = None if guarantee.neighbours is None else guarantee.neighbours.person
+    if person is None:
+        return (
             "One record for each person.",
             "The guarantee is about records. A person with several records in the table is "
             "protected less: with k records, ε becomes k times and ρ k² times as large.",
-        ),
+        )
+    return (
+        f"At most {count_noun(person.max_rows, 'row')} of each person count.",
+        "The guarantee is about persons, with all their rows. Counts are counts of rows, and "
+        "where people have more rows than count, those beyond the limit are missing from every "
+        f"number here. Whoever stands under two values in the column {person.column} is two "
+        "persons, each protected alone.",
+    )
+
+
+def _render_limits(guarantee: Guarantee) -> Markup:
+    earlier = guarantee.n_earlier
+    points = [
+        _describe_unit(guarantee),
         (
             "The schema is public.",
             "Names of attributes, their values and the edges of intervals are taken to be known "
