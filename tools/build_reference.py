@@ -32,7 +32,7 @@ The full docstring of each name, which also proves what a mechanism costs, is sh
 """
 GROUPS = {
     "From a private table to a release": (
-        "release", "read_table", "TableFile", "Release", "load", "write_report",
+        "release", "Synthesizer", "read_table", "TableFile", "Release", "load", "write_report",
     ),
     "Privacy": ("Budget", "Pure", "ZCDP", "Neighbours", "Guarantee", "Ledger", "Curator"),
     "What is asked for": ("Workload", "queries"),

@@ -58,6 +58,7 @@ if _typing.TYPE_CHECKING:
     from juncture.tables.schema_toml import read_schema as read_schema
     from juncture.tables.workload import Workload as Workload
     from juncture.workflow.release import release as release
+    from juncture.workflow.synthesizer import Synthesizer as Synthesizer
 else:
     __getattr__, __dir__, __all__ = _export(
         __name__,
@@ -99,5 +100,6 @@ else:
             "juncture.tables.schema_toml": ["read_schema"],
             "juncture.tables.workload": ["Workload"],
             "juncture.workflow.release": ["release"],
+            "juncture.workflow.synthesizer": ["Synthesizer"],
         },
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -98,6 +99,8 @@ def test_ctrl_c_during_a_release(table: Table) -> None:
     assert "Traceback" not in beside
     assert "had been paid for" in beside
     assert "run it again with --resume" in beside
+    command = f"juncture {shlex.join([*words, '--resume'])}"
+    assert f"to go on with what was paid for: {command}" in beside
     assert beside.splitlines()[-1] == "error: interrupted. No file was left half written."
     assert called("ledger", "verify", str(ledger)).returncode == 0
     assert Ledger(ledger).spent > 0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import doctest
 import importlib
-import json
 import os
 import pkgutil
 import shutil
@@ -17,7 +15,6 @@ import juncture
 from pages_run import ROOT, blocks, commands, do_page, masked, script
 
 MODULES = [m.name for m in pkgutil.walk_packages(juncture.__path__, "juncture.")]
-NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
 WRITTEN = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 # Every page with something to run, and words that it prints when that is done.
@@ -32,6 +29,7 @@ PAGES = {
     "docs/schema.md": ["The table agrees with the schema.", "wrote draft.toml"],
     "docs/how-to/release-a-table.md": ["The ledger can pay", "error: `cost` must leave", "people"],
     "docs/how-to/join-noisy-tables.md": ["does not fit its own noise", "wrote joined.jct"],
+    "docs/how-to/synthesize-a-data-frame.md": ["Synthesizer(epsilon 1", "refused: the ledger"],
     "docs/how-to/build-a-mechanism.md": ["spent 1.0", "exponential mechanism"],
     "docs/how-to/add-a-column-kind.md": ["diagnosis", "(outside)"],
     "docs/how-to/count-in-duckdb.md": ["people", "spent 0.5"],
@@ -112,32 +110,6 @@ def test_what_is_shown_is_held_against_what_is_printed(
         with pytest.raises(AssertionError, match="is not what"):
             do_page(shown.format("version one"), tmp_path, printed)
     assert masked("  a  -3.5e-07 ------ 1,234 (0, 5)") == "a # -- # (#, #)"
-
-
-@pytest.mark.slow
-def test_the_notebook_runs() -> None:
-    """The cells of the notebook run in order, and what each ends with can be shown."""
-    notebook = json.loads(NOTEBOOK.read_text())
-    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
-    names: dict[str, object] = {}
-    shown = []
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            assert cell["outputs"] == []
-            shown.append(_last_value("".join(cell["source"]), names))
-    html = [value._repr_html_() for value in shown if hasattr(value, "_repr_html_")]
-    assert len(html) >= 3
-    assert all("<" in each for each in html)
-
-
-def _last_value(source: str, names: dict[str, object]) -> object:
-    """Run a cell as a notebook does: the value of its last line is what is shown."""
-    tree = ast.parse(source)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "cell", "exec", dont_inherit=True), names)
-    if not isinstance(last, ast.Expr):
-        return None
-    return eval(compile(ast.Expression(last.value), "cell", "eval", dont_inherit=True), names)
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -6,6 +6,7 @@ The commands are imported inside a function, so that Ctrl-C is caught from the f
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -49,6 +51,7 @@ def run(arguments: Sequence[str]) -> int:
         except BaseException as problem:
             code = _handle_failure(problem, rest, debug=debug)
         if interrupted or code == ExitCode.INTERRUPTED:
+            _advise_resuming(rest)
             error("interrupted. No file was left half written.")
             code = ExitCode.INTERRUPTED
     return int(code)
@@ -83,6 +86,20 @@ def _print_notes(problem: BaseException) -> None:
         for remark in getattr(step, "__notes__", ()):
             note(remark)
         step = step.__cause__
+
+
+def _advise_resuming(arguments: Sequence[str]) -> None:
+    """Print the command that goes on, where a release was interrupted after paying."""
+    if not arguments or arguments[0] != "release":
+        return
+    from juncture.private.journal import journal_path
+
+    joined = dict(word.split("=", 1) for word in arguments if word.startswith("--out="))
+    spaced = dict(pairwise(arguments))
+    out = joined.get("--out") or spaced.get("--out") or spaced.get("-o")
+    if out and journal_path(out).exists():
+        words = [*(word for word in arguments if word != "--resume"), "--resume"]
+        note(f"to go on with what was paid for: juncture {shlex.join(words)}")
 
 
 def _describe_failure(problem: BaseException, arguments: Sequence[str]) -> str:

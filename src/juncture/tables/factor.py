@@ -15,10 +15,11 @@ from juncture._util.notebook import table_html
 from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Domain
-from juncture.tables.frames import to_pandas
+from juncture.tables.frames import to_pandas, to_polars
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from juncture.tables.codebook import Codebook
@@ -193,6 +194,10 @@ class Factor:
     def to_pandas(self, codebook: Codebook | None = None) -> pd.DataFrame:
         """The table of `to_arrow` as a pandas frame."""
         return to_pandas(self.to_arrow(codebook))
+
+    def to_polars(self, codebook: Codebook | None = None) -> pl.DataFrame:
+        """The table of `to_arrow` as a Polars frame."""
+        return to_polars(self.to_arrow(codebook))
 
     def __repr__(self) -> str:
         axes = list_names(f"{name}: {size:,}" for name, size in self.domain.items())

@@ -1,4 +1,4 @@
-"""Arrow tables for people who work with pandas."""
+"""Arrow tables for people who work with pandas or Polars."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from juncture.errors import JunctureError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 
@@ -21,3 +22,15 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
             "`pip install pandas`, or use `to_arrow`, which needs nothing more."
         ) from missing
     return table.to_pandas(date_as_object=False)
+
+
+def to_polars(table: pa.Table) -> pl.DataFrame:
+    """The table as a Polars frame; the error without Polars says so."""
+    try:
+        import polars  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        raise JunctureError(
+            "`to_polars` needs the package polars, which is not installed. Install it with "
+            "`pip install polars`, or use `to_arrow`, which needs nothing more."
+        ) from missing
+    return polars.DataFrame(table)

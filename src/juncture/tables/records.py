@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from juncture._util.notebook import max_lines, rows_html
 from juncture._util.text import count_noun, list_names
 from juncture.tables.codebook import Codebook
-from juncture.tables.frames import to_pandas
+from juncture.tables.frames import to_pandas, to_polars
 from juncture.tables.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 Codes = NDArray[np.int32]
@@ -67,6 +68,10 @@ class Records(dict[str, Codes]):
     def to_pandas(self) -> pd.DataFrame:
         """The table of `to_arrow` as a pandas frame."""
         return to_pandas(self.to_arrow())
+
+    def to_polars(self) -> pl.DataFrame:
+        """The table of `to_arrow` as a Polars frame."""
+        return to_polars(self.to_arrow())
 
     def __repr__(self) -> str:
         words = "schema" if self.schema else "codes" if self.codebook.is_plain else "codebook"

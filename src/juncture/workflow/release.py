@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from juncture._util.watch import Watch, ignore_progress
+from juncture._util.notebook_bar import show_in_notebook
+from juncture._util.watch import Watch
 from juncture.engine.compiled.loader import load_routines
 from juncture.errors import InvalidInput
 from juncture.mechanisms.mechanism import Mechanism, Run
@@ -39,7 +40,7 @@ def release(
     neighbours: Neighbours | None = None,
     path: str | Path | None = None,
     resume: bool = False,
-    watch: Watch = ignore_progress,
+    watch: Watch | None = None,
 ) -> Release:
     """Measure a private table under a budget and fit a model: the release can be published.
 
@@ -63,7 +64,7 @@ def release(
       it is complete, every noisy answer is kept beside it, in a file with `.partial` at the end.
     - `resume`: go on with a release that was interrupted, from what is kept beside `path`: what was
       paid for is used, not paid for again. All other arguments must be the same.
-    - `watch`: called with the progress of the work.
+    - `watch`: called with the progress of the work; by default, a notebook shows bars.
 
     >>> from tempfile import TemporaryDirectory
     >>> import juncture as jn
@@ -98,8 +99,8 @@ def release(
     journal = begun if kept is None or begun is not None else _begin_journal(kept, settings)
     book = Ledger(file) if file.exists() else Ledger.create(file, budget, protected)
     curator = Curator(source, book, journal)
-    with _note_spending(curator, journal):
-        made = run(curator, watch=watch).release()
+    with _note_spending(curator, journal), show_in_notebook() as show:
+        made = run(curator, watch=watch or show).release()
         if path is not None:
             made.save(path)
     if journal is not None:

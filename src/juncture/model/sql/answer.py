@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from juncture._util.notebook import rows_html
 from juncture._util.text import count_noun, list_names
 from juncture.model.sql.notes import Note, Range
-from juncture.tables.frames import to_pandas
+from juncture.tables.frames import to_pandas, to_polars
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 
@@ -65,6 +66,10 @@ class SqlAnswer:
     def to_pandas(self) -> pd.DataFrame:
         """The same as a pandas frame."""
         return to_pandas(self.to_arrow())
+
+    def to_polars(self) -> pl.DataFrame:
+        """The table of `to_arrow` as a Polars frame."""
+        return to_polars(self.to_arrow())
 
 
 def _format_cell(value: object) -> str:
