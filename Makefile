@@ -10,7 +10,7 @@ PIP_OPTIONS := --quiet --disable-pip-version-check --constraint constraints.txt
 # go through files in order and steal single tests at the end, so fixtures of a file are made about once.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help setup demo wheel docs quick test lint format bench reproduce clean
+.PHONY: help setup demo wheel docs quick test lint format fuzz bench reproduce clean
 
 help:  ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -66,6 +66,13 @@ $(BENCH_VENV)/ready: bench/constraints.txt
 	@$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check \
 		--constraint bench/constraints.txt --no-deps pgmpy
 	@touch $@
+
+# For as long as one likes: make fuzz MINUTES=60 SEED=7. What fails is printed with what does it.
+MINUTES ?= 10
+SEED ?=
+
+fuzz: setup  ## Attack everything that reads what a stranger wrote, for MINUTES.
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz/run.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peers, in one run.
 	@$(BIN)/python bench/compare.py --peer-python $(BENCH_VENV)/bin/python

@@ -292,23 +292,28 @@ def test_hostile_content_is_refused(
     tracemalloc.stop()
 
 
-def test_huge_attributes_that_nothing_is_said_about_cost_nothing(path: Path) -> None:
-    """A free attribute of a million million values is no reason to allocate."""
+@pytest.mark.parametrize("size", [10**6, 10**7, 10**12])
+def test_free_attributes_have_the_limits_of_a_schema(path: Path, size: int) -> None:
+    """A few bytes cannot stand for more values than a column may have; nothing is allocated."""
 
     def add(document: dict[str, Any], _arrays: list[bytes]) -> None:
-        document["domain"].append(["huge", 10**12])
+        document["domain"].append(["huge", size])
         document["codebook"] = {}
 
     plain = json.loads(zipfile.ZipFile(path).read("document.json"))
     rewrite(path, add)
-    free = np.log(10**12)
+    free = np.log(size)
 
     def shift(document: dict[str, Any], _arrays: list[bytes]) -> None:
         document["log_partition"] = plain["log_partition"] + free
 
     rewrite(path, shift)
     tracemalloc.start()
-    assert load(path).model.domain["huge"] == 10**12
+    if size <= 10**6:
+        assert load(path).model.domain["huge"] == size
+    else:
+        with pytest.raises(UnreadableFile, match="at most 1,000,000 values; got"):
+            load(path)
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
 
@@ -335,6 +340,28 @@ def test_marginals_that_are_almost_right_are_computed_anew(tmp_path: Path) -> No
     np.testing.assert_allclose(found.probabilities, made.probabilities, rtol=0, atol=1e-15)
     for records in (found.synthesize(200_000, rng=0), found.sample(200_000, rng=0)):
         assert not (records["b"] == 3).any()
+
+
+def test_many_attributes_and_entries_are_counted_before_they_are_made(path: Path) -> None:
+    """Attributes beyond the limit, and a document of nothing but brackets."""
+
+    def widen(document: dict[str, Any], _arrays: list[bytes]) -> None:
+        document["domain"] += [[f"x{i}", 2] for i in range(20_000)]
+
+    rewrite(path, widen)
+    with pytest.raises(UnreadableFile, match="at most 10,000 attributes; got 20,003"):
+        load(path)
+
+    def fill(document: dict[str, Any], _arrays: list[bytes]) -> None:
+        document["domain"] = document["domain"][:3]
+        document["details"] = {"x": [[]] * 2_000_000}
+
+    rewrite(path, fill)
+    tracemalloc.start()
+    with pytest.raises(UnreadableFile, match="more than 3,000,000 entries"):
+        load(path)
+    assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    tracemalloc.stop()
 
 
 def test_numpy_numbers_can_be_saved(tmp_path: Path) -> None:

@@ -26,6 +26,9 @@ Document = dict[str, Any]
 _DOCUMENT, _CHECKSUM = "document.json", "document.sha256"
 _NUMBER = np.dtype("<f8")
 _MAX_ARRAYS = 1_000_000
+# Entries of lists and names in the document. Each takes some sixty bytes of memory, whereas a file
+# can have one in two bytes: they are counted before any is made.
+_MAX_ENTRIES = 3_000_000
 # A fixed time, so that the same content gives the same file.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -53,8 +56,9 @@ def read(path: Path) -> tuple[Document, list[Vector]]:
         ) from None
     except UnreadableFile:
         raise
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError) as error:
-        raise _unreadable(path, f"it is truncated, altered or of another kind ({error})") from None
+    except Exception as error:  # of the zip library, there are many
+        reason = f"it is truncated, altered or of another kind ({type(error).__name__})"
+        raise _unreadable(path, reason) from error
 
 
 def _read(path: Path, archive: zipfile.ZipFile) -> tuple[Document, list[Vector]]:
@@ -63,6 +67,8 @@ def _read(path: Path, archive: zipfile.ZipFile) -> tuple[Document, list[Vector]]
     text = archive.read(_DOCUMENT)
     if archive.read(_CHECKSUM) != _digest(text).encode():
         raise _unreadable(path, "its document does not match its checksum")
+    if sum(map(text.count, (b",", b"[", b"{"))) > _MAX_ENTRIES:
+        raise _unreadable(path, f"its document has more than {_MAX_ENTRIES:,} entries")
     try:
         document = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from juncture.errors import InvalidInput, JunctureError, UnreadableFile
 from juncture.tables.codebook import Codebook, Coding
 from juncture.tables.domain import Domain
+from juncture.tables.foreign import refuse_foreign
 from juncture.tables.measurement import Measurement
 from juncture.tables.noise import Noise
 
@@ -50,10 +51,11 @@ def read_domain(path: str | Path) -> tuple[Domain, Codebook]:
             f'`path` must contain a JSON object such as {{"age": 85, "sex": ["f", "m"]}}; got '
             f"{type(content).__name__} in {path}. Give each attribute a size or its values."
         )
-    sizes = {n: len(v) if isinstance(v, list) else v for n, v in content.items()}
-    listed = {n: Coding(tuple(v)) for n, v in content.items() if isinstance(v, list)}
-    domain = Domain(sizes)
-    return domain, Codebook(listed).bind(domain)
+    with refuse_foreign("path", path, "Give each attribute a size, or a list of plain values."):
+        sizes = {n: len(v) if isinstance(v, list) else v for n, v in content.items()}
+        listed = {n: Coding(tuple(v)) for n, v in content.items() if isinstance(v, list)}
+        domain = Domain(sizes)
+        return domain, Codebook(listed).bind(domain)
 
 
 def read_measurements(paths: Iterable[str | Path], options: ReadOptions) -> list[Measurement]:
@@ -61,7 +63,8 @@ def read_measurements(paths: Iterable[str | Path], options: ReadOptions) -> list
     measurements = []
     for path in map(Path, paths):
         try:
-            measurements += _read_file(path, options)
+            with refuse_foreign("path", path, "Each marginal needs names, numbers and a stddev."):
+                measurements += _read_file(path, options)
         except UnreadableFile:
             raise
         except JunctureError as error:

@@ -29,11 +29,13 @@ from juncture.publish.release_io import (
     read_measurement,
     read_model,
     recompute_marginals,
+    refuse_large,
     write_codebook,
     write_measurement,
 )
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
+from juncture.tables.foreign import refuse_foreign
 from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.products import Query
@@ -47,16 +49,6 @@ if TYPE_CHECKING:
 # Version 4 is version 3 that may have the records of a model without a tree, version 5 is version 4
 # that may have more entries: the hash of the ledger and the person in its guarantee.
 FORMAT, VERSION, OLDEST = "juncture release", 5, 3
-_MALFORMED = (
-    AttributeError,
-    IndexError,
-    KeyError,
-    MemoryError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -125,6 +117,7 @@ class Release:
         arrays: list[Vector] = [self.model.potentials, self.model.probabilities]
         distribution = self.model.distribution
         records = isinstance(distribution, RecordDistribution)
+        refuse_large(self.model.domain, self.model.cliques)
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -233,19 +226,11 @@ def load(path: str | Path, oracle: OracleFactory = Propagation) -> Release:
     """
     source = Path(path)
     document, arrays = archive.read(source)
-    try:
-        release = _read_release(document, arrays, oracle)
-    except UnreadableFile as error:
-        raise UnreadableFile(f"`path` must be a release; got {source}: {error}") from None
-    except JunctureError as error:
-        raise UnreadableFile(
-            f"`path` must be a valid release; got {source}, which is not: {error}"
-        ) from None
-    except _MALFORMED as error:
-        raise UnreadableFile(
-            f"`path` must be a valid release; got {source}, whose parts do not fit together "
-            f"({type(error).__name__}: {error}). Get the file again from its source."
-        ) from None
+    with refuse_foreign("path", source, "Get the file again from its source."):
+        try:
+            release = _read_release(document, arrays, oracle)
+        except JunctureError as error:
+            raise _refuse(source, error) from None
     distribution = release.model.distribution
     if isinstance(distribution, Distribution):
         # Outside, since its faults are not the file's.
@@ -256,10 +241,15 @@ def load(path: str | Path, oracle: OracleFactory = Propagation) -> Release:
         else:
             check_records(distribution, arrays[1])
     except JunctureError as error:
-        raise UnreadableFile(
-            f"`path` must be a valid release; got {source}, which is not: {error}"
-        ) from None
+        raise _refuse(source, error) from None
     return release
+
+
+def _refuse(source: Path, error: JunctureError) -> UnreadableFile:
+    """The error about a part of a file as one about the file."""
+    if isinstance(error, UnreadableFile):
+        return UnreadableFile(f"`path` must be a release; got {source}: {error}")
+    return UnreadableFile(f"`path` must be a valid release; got {source}, which is not: {error}")
 
 
 def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactory) -> Release:
@@ -275,6 +265,7 @@ def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactor
             f"to {VERSION}. Install the Juncture that wrote it."
         )
     domain = Domain([(name, size) for name, size in document["domain"]])
+    refuse_large(domain, document["cliques"])
     schema, guarantee, fit = document["schema"], document["guarantee"], document["fit"]
     return Release(
         schema=None if schema is None else parse_schema(tomllib.loads(schema)),

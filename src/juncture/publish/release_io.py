@@ -8,13 +8,14 @@ names the file.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from juncture.engine.oracle import Oracle, OracleFactory, build_plan
-from juncture.errors import ImpossibleModel
+from juncture.errors import ImpossibleModel, ModelTooLarge
 from juncture.model.distribution import Distribution
 from juncture.model.model import Model
 from juncture.model.record_distribution import RecordDistribution
@@ -22,6 +23,7 @@ from juncture.publish import query_io
 from juncture.publish.archive import Document
 from juncture.publish.record_io import read_distribution
 from juncture.tables.codebook import Codebook, Coding, Meaning, Special
+from juncture.tables.columns.base import refuse_many_values
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.measurement import Measurement
@@ -29,6 +31,23 @@ from juncture.tables.periods import Period
 
 # How far stored marginals may be from those of the stored potentials; all are probabilities.
 _TOLERANCE = 1e-6
+_MAX_ATTRIBUTES = 10_000
+
+
+def refuse_large(domain: Domain, cliques: Iterable[Sequence[str]]) -> None:
+    """Refuse more attributes, or values that no clique has, than a schema would allow.
+
+    The file has a number for every cell of a clique, so these are no more than it is long. An
+    attribute that no clique has takes a few bytes of it, whatever its size.
+    """
+    if len(domain) > _MAX_ATTRIBUTES:
+        raise ModelTooLarge(
+            f"`domain` must have at most {_MAX_ATTRIBUTES:,} attributes; got {len(domain):,}."
+        )
+    inside = {name for clique in cliques for name in clique}
+    for name, size in domain.items():
+        if name not in inside:
+            refuse_many_values(size, name)
 
 
 def read_model(

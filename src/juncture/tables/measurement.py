@@ -49,7 +49,7 @@ class Measurement:
         query: Query | None = None,
         noise: str | Noise = Noise.GAUSSIAN,
     ) -> None:
-        answers = np.asarray(values, dtype=np.float64).reshape(-1)
+        answers = _to_numbers(values, "values").reshape(-1)
         object.__setattr__(self, "clique", names_of(clique))
         object.__setattr__(self, "values", _check_finite(answers))
         object.__setattr__(self, "stddev", _check_stddev(stddev, len(answers)))
@@ -80,6 +80,15 @@ class Measurement:
         return operator
 
 
+def _to_numbers(values: ArrayLike, argument: str) -> Array:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(
+            f"`{argument}` must be numbers, in a list or an array; got something else."
+        ) from None
+
+
 def _check_finite(values: Array) -> Array:
     if not np.isfinite(values).all():
         raise InvalidInput(
@@ -90,7 +99,7 @@ def _check_finite(values: Array) -> Array:
 
 
 def _check_stddev(stddev: ArrayLike, n_rows: int) -> Array:
-    scales = np.asarray(stddev, dtype=np.float64)
+    scales = _to_numbers(stddev, "stddev")
     if scales.shape not in ((), (n_rows,)):
         raise InvalidInput(
             f"`stddev` must be one number or {n_rows}, one for each value; got shape "

@@ -12,6 +12,7 @@ from pathlib import Path
 from juncture.errors import InvalidInput, UnreadableFile
 from juncture.tables.columns import Column, Outside, column_kinds
 from juncture.tables.columns.base import TomlTable, parse_missing_values, parse_outside
+from juncture.tables.foreign import refuse_foreign
 from juncture.tables.person import Person
 from juncture.tables.schema import Schema
 
@@ -49,7 +50,12 @@ def read_schema(path: str | Path) -> Schema:
         raise UnreadableFile(
             f"`path` must be valid TOML; got {source}: {error}. Fix that line."
         ) from None
-    return parse_schema(content)
+    except RecursionError:
+        raise UnreadableFile(
+            f"`path` must not be nested so deeply; got {source}. A schema has two levels."
+        ) from None
+    with refuse_foreign("path", source):
+        return parse_schema(content)
 
 
 def parse_schema(content: TomlTable) -> Schema:

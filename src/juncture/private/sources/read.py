@@ -13,6 +13,7 @@ from juncture.private.sources.duck import DuckDB
 from juncture.private.sources.files import AnyTable, ArrowTable, TableFile
 from juncture.private.sources.source import Source
 from juncture.private.sources.validation import refuse_absent
+from juncture.tables.foreign import refuse_foreign
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import read_schema
 
@@ -69,7 +70,14 @@ def read_table(
             "`table` must be a file or a folder of files, a pandas, Polars or Arrow "
             f"table, a DuckDB relation or a Spark DataFrame; got {_type_name(table)}.{_hint(table)}"
         )
-    source = DuckDB(cast("AnyTable", table), known, memory_limit=memory_limit)
+    if not isinstance(table, str | Path | TableFile):
+        return _encode(cast("AnyTable", table), known, memory_limit, max_code_bytes)
+    with refuse_foreign("table", table, "Check that the file is whole, and of the kind it says."):
+        return _encode(table, known, memory_limit, max_code_bytes)
+
+
+def _encode(table: AnyTable, schema: Schema, memory_limit: str, max_code_bytes: int) -> Source:
+    source = DuckDB(table, schema, memory_limit=memory_limit)
     if source.exact_code_bytes > max_code_bytes:
         return source
     codes = source.exact_codes()

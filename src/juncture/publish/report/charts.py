@@ -157,5 +157,6 @@ def list_shortened(groups: Iterable[Group]) -> list[tuple[str, str]]:
 
 def list_shortened_bars(labels: Labels, masses: Vector) -> list[tuple[str, str]]:
     """The labels that a distribution shows cut, each with its full text."""
-    groups = group_values(labels, masses, MAX_BARS if has_bars(labels) else _MAX_COLUMNS)
-    return list_shortened(g for g in groups if g.apart or has_bars(labels))
+    bars = has_bars(labels)
+    groups = group_values(labels, masses, MAX_BARS if bars else _MAX_COLUMNS)
+    return list_shortened(g for g in groups if g.apart or bars)

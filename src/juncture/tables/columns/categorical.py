@@ -38,7 +38,8 @@ class Categorical(Column):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._reject_nearest()
-        kinds = {type(value) for value in self.values}
+        is_list = isinstance(self.values, tuple | list)
+        kinds = {type(value) for value in self.values} if is_list else set()
         if not self.values or len(kinds) != 1 or not kinds <= {str, int}:
             raise InvalidInput(
                 f"`values` must be texts or whole numbers, all of one kind; got {self.values!r}. "
