@@ -55,7 +55,8 @@ def mutate_document(rng: Rng, document: Node, n_changes: int) -> Node:
     for _ in range(n_changes):
         places = list(_list_places(changed))
         if places:
-            _change_place(rng, *choose(rng, places), places)
+            holder, key = choose(rng, places)
+            _change_place(rng, holder, key, places)
     return changed
 
 

@@ -40,6 +40,7 @@ from juncture.private.sources.read import read_table
 from juncture.publish.explorer.facts import collect_facts
 from juncture.publish.noisy_tables import ReadOptions, read_domain, read_measurements
 from juncture.tables.queries import Identity, Kron, Prefix, Stack, Subset, Total
+from juncture.tables.queries.products import Query
 from juncture.tables.schema_toml import parse_schema, read_schema, schema_toml
 
 SCHEMA = """format = "juncture schema"
@@ -185,7 +186,11 @@ def _tree() -> Release:
     pairs = [Factor.random(domain.project(pair), rng) for pair in (("a", "b"), ("b", "c"))]
     book = Codebook({"a": Coding(("x", "y", None, "é")), "b": Coding(((0.0, 1.0), (1.0, 9.0), 5))})
     model = Model.of_potentials(domain, pairs, 90.0).with_codebook(book)
-    queries = [Identity(), Kron({"a": Prefix(), "b": Total()}), Stack([Subset([0]), Total()])]
+    queries: list[Query] = [
+        Identity(),
+        Kron({"a": Prefix(), "b": Total()}),
+        Stack([Subset([0]), Total()]),
+    ]
     cliques = [("a", "b"), ("a", "b"), ("c",)]
     measured = [
         Measurement(clique, query=query, stddev=2.0, values=np.ones(n))
@@ -321,7 +326,7 @@ class ParquetTable(Target):
     def _seed(self) -> bytes:
         sink = pa.BufferOutputStream()
         parquet.write_table(pa.table(_columns()), sink)
-        return sink.getvalue().to_pybytes()
+        return bytes(sink.getvalue().to_pybytes())
 
     def make(self, rng: Rng) -> str:
         """The example with bytes changed."""
