@@ -25,8 +25,10 @@ if _typing.TYPE_CHECKING:
     from juncture.errors import UnknownAttribute as UnknownAttribute
     from juncture.errors import UnreadableFile as UnreadableFile
     from juncture.fit import solvers as solvers
+    from juncture.fit.basis import Basis as Basis
     from juncture.fit.estimation import Estimate as Estimate
     from juncture.fit.estimation import estimate as estimate
+    from juncture.fit.replicas import ReplicaRecipe as ReplicaRecipe
     from juncture.fit.summary import FitSummary as FitSummary
     from juncture.fit.summary import Status as Status
     from juncture.model.model import Model as Model
@@ -39,6 +41,7 @@ if _typing.TYPE_CHECKING:
     from juncture.private.curator import Curator as Curator
     from juncture.private.sources.files import TableFile as TableFile
     from juncture.private.sources.read import read_table as read_table
+    from juncture.publish.intervals import IntervalAnswer as IntervalAnswer
     from juncture.publish.release import Release as Release
     from juncture.publish.release import load as load
     from juncture.publish.report.document import write_report as write_report
@@ -74,7 +77,9 @@ else:
                 "UnknownAttribute",
                 "UnreadableFile",
             ],
+            "juncture.fit.basis": ["Basis"],
             "juncture.fit.estimation": ["Estimate", "estimate"],
+            "juncture.fit.replicas": ["ReplicaRecipe"],
             "juncture.fit.solvers": [],
             "juncture.fit.summary": ["FitSummary", "Status"],
             "juncture.mechanisms": [],
@@ -87,6 +92,7 @@ else:
             "juncture.private.curator": ["Curator"],
             "juncture.private.sources.files": ["TableFile"],
             "juncture.private.sources.read": ["read_table"],
+            "juncture.publish.intervals": ["IntervalAnswer"],
             "juncture.publish.release": ["Release", "load"],
             "juncture.publish.report.document": ["write_report"],
             "juncture.tables.codebook": ["Codebook", "Coding"],

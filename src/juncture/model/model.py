@@ -33,6 +33,7 @@ from juncture.tables.records import Codes, Records
 
 if TYPE_CHECKING:
     from juncture.model.sql.answer import SqlAnswer
+    from juncture.model.sql.replication import ReplicatedAnswer, Replies
     from juncture.model.sql.select import Source
 
 
@@ -348,6 +349,15 @@ class Model:
 
         limits = select.Limits(max_groups, max_values)
         return select.run(query, self._sql_source(), limits)
+
+    def sql_replicated(
+        self, query: str, replies: Replies, max_groups: int | None, max_values: int | None
+    ) -> ReplicatedAnswer:
+        """The answer to a SELECT, with what replicas answer to it: see `Release.sql`."""
+        from juncture.model.sql import select  # noqa: PLC0415
+
+        limits = select.Limits(max_groups, max_values)
+        return select.run_replicated(query, self._sql_source(), replies, limits)
 
     def sql_counts(self, query: str, *, max_groups: int | None = None) -> Vector:
         """The number of records in every group of a SELECT, an axis for each grouped attribute.

@@ -7,8 +7,9 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from juncture._util.notebook import list_html
 from juncture._util.randomness import Random
@@ -17,6 +18,7 @@ from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.oracle import OracleFactory, make_oracle
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput, JunctureError, UnknownAttribute, UnreadableFile
+from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
 from juncture.fit.summary import FitSummary
 from juncture.model.distribution import Distribution
 from juncture.model.model import Model
@@ -24,6 +26,7 @@ from juncture.model.record_distribution import RecordDistribution
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish import archive, format_1, format_2
 from juncture.publish.archive import Document
+from juncture.publish.intervals import IntervalAnswer
 from juncture.publish.record_io import check_records, write_records
 from juncture.publish.release_io import (
     read_measurement,
@@ -33,6 +36,8 @@ from juncture.publish.release_io import (
     write_codebook,
     write_measurement,
 )
+from juncture.publish.replica_io import read_replicas, write_replicas
+from juncture.publish.uncertainty import Uncertainty
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.foreign import refuse_foreign
@@ -45,9 +50,10 @@ from juncture.tables.schema_toml import parse_schema, schema_toml
 
 if TYPE_CHECKING:
     from juncture.model.sql.answer import SqlAnswer
+    from juncture.publish.intervals import IntervalSqlAnswer
 
 # Version 4 is version 3 that may have the records of a model without a tree, version 5 is version 4
-# that may have more entries: the hash of the ledger and the person in its guarantee.
+# that may have more entries: the ledger's hash and the person in its guarantee, and replicas.
 FORMAT, VERSION, OLDEST = "juncture release", 5, 3
 
 
@@ -84,6 +90,8 @@ class Release:
     """The cliques that the release was made for."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Other facts by name, for people: plain numbers, texts and lists."""
+    replicas: ReplicaRecipe | Replicas = field(default_factory=ReplicaRecipe)
+    """How to make the replicas that intervals come from; or they themselves, where kept."""
 
     def __post_init__(self) -> None:
         if self.schema is not None:
@@ -138,6 +146,8 @@ class Release:
         }
         if isinstance(distribution, RecordDistribution):
             document["records"] = write_records(distribution, arrays)
+        if self.replicas != ReplicaRecipe():
+            document["replicas"] = write_replicas(self.replicas, arrays)
         target = Path(path)
         archive.write(target, document, arrays)
         return target
@@ -164,21 +174,97 @@ class Release:
                 name=error.name,
             ) from None
 
+    @overload
     def sql(
         self, query: str, *, max_groups: int | None = None, max_values: int | None = None
-    ) -> SqlAnswer:
-        """The answer to a SELECT with aggregates: see `Model.sql`."""
-        with self._explain_person():
+    ) -> SqlAnswer: ...
+
+    @overload
+    def sql(
+        self, query: str, *, interval: float, population: bool = False,
+        max_groups: int | None = None, max_values: int | None = None,
+    ) -> IntervalSqlAnswer: ...  # fmt: skip
+
+    def sql(
+        self, query: str, *, interval: float | None = None, population: bool = False,
+        max_groups: int | None = None, max_values: int | None = None,
+    ) -> SqlAnswer:  # fmt: skip
+        """The answer to a SELECT with aggregates: see `Model.sql`.
+
+        With an `interval`, such as 0.95, every number that is made of counts has one, and says what
+        it rests on: see `project`.
+        """
+        if interval is None:
             return self.model.sql(query, max_groups=max_groups, max_values=max_values)
+        limits = (max_groups, max_values)
+        return self.uncertainty.sql(query, interval, population=population, limits=limits)
 
-    def project(self, attributes: Iterable[str]) -> Factor:
-        """The marginal on any attributes: see `Model.project`."""
-        with self._explain_person():
+    @overload
+    def project(self, attributes: Iterable[str]) -> Factor: ...
+
+    @overload
+    def project(
+        self, attributes: Iterable[str], *, interval: float, population: bool = False
+    ) -> IntervalAnswer: ...
+
+    def project(
+        self,
+        attributes: Iterable[str],
+        *,
+        interval: float | None = None,
+        population: bool = False,
+    ) -> Factor | IntervalAnswer:
+        """The marginal on any attributes: see `Model.project`.
+
+        - `interval`: how often intervals should hold the true answer, such as 0.95; the result is
+          then an `IntervalAnswer` with `lower`, `upper` and `bases`. Replicas are made when they
+          are first needed, which takes up to 30 times as long as the fit did.
+        - `population`: whether intervals cover what other tables of the same population would say,
+          too. By default they cover this table's own numbers, over the noise.
+        """
+        if interval is None:
             return self.model.project(attributes)
+        return self.uncertainty.project(attributes, interval, population=population)
 
-    def answer(self, query: Query) -> Vector:
-        """The answers to a factored query: see `Model.answer`."""
-        return self.model.answer(query)
+    @overload
+    def answer(self, query: Query) -> Vector: ...
+
+    @overload
+    def answer(
+        self, query: Query, *, interval: float, population: bool = False
+    ) -> IntervalAnswer: ...
+
+    def answer(
+        self, query: Query, *, interval: float | None = None, population: bool = False
+    ) -> Vector | IntervalAnswer:
+        """The answers to a factored query: see `Model.answer`; intervals are those of `project`."""
+        if interval is None:
+            return self.model.answer(query)
+        return self.uncertainty.answer(query, interval, population=population)
+
+    @cached_property
+    def uncertainty(self) -> Uncertainty:
+        """What gives intervals."""
+        kept = self.replicas if isinstance(self.replicas, Replicas) else None
+        return Uncertainty(self.model, tuple(self.measurements), self._recipe, self.fit, kept)
+
+    @property
+    def _recipe(self) -> ReplicaRecipe:
+        return self.replicas.recipe if isinstance(self.replicas, Replicas) else self.replicas
+
+    def with_replicas(
+        self, recipe: ReplicaRecipe | None = None, *, watch: Watch = ignore_progress
+    ) -> Release:
+        """The release with its replicas made, and kept in the file that `save` writes.
+
+        - `recipe`: how many, and from which seed; by default, the release's own.
+        - `watch`: called with the progress: up to 30 fits, one for each processor at a time.
+
+        It is post-processing, and spends nothing.
+        """
+        chosen = recipe or self._recipe
+        made = make_replicas(self.model, self.measurements, chosen, fit=self.fit, watch=watch)
+        return replace(self, replicas=made)
 
     def sample(self, n: int | None = None, *, rng: Random = None) -> Records:
         """Independent synthetic records; with a schema, they decode into the table's values."""
@@ -267,10 +353,16 @@ def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactor
     domain = Domain([(name, size) for name, size in document["domain"]])
     refuse_large(domain, document["cliques"])
     schema, guarantee, fit = document["schema"], document["guarantee"], document["fit"]
+    measurements = tuple(read_measurement(m, domain, arrays) for m in document["measurements"])
+    model = read_model(document, domain, arrays, oracle)
+    replicas = document.get("replicas")
     return Release(
         schema=None if schema is None else parse_schema(tomllib.loads(schema)),
-        model=read_model(document, domain, arrays, oracle),
-        measurements=tuple(read_measurement(m, domain, arrays) for m in document["measurements"]),
+        model=model,
+        measurements=measurements,
+        replicas=ReplicaRecipe()
+        if replicas is None
+        else read_replicas(replicas, model, measurements, arrays),
         guarantee=None if guarantee is None else Guarantee.from_json(guarantee),
         fit=None if fit is None else FitSummary.from_json(fit),
         mechanism=None if document["mechanism"] is None else str(document["mechanism"]),

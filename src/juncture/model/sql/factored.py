@@ -217,7 +217,7 @@ class Factored:
     """The groups of a question whose parts are about one attribute each."""
 
     def __init__(self, question: Question, ask: Callable[[Kron], Vector], n_records: float) -> None:
-        self._question, self._ask, self._n_records = question, ask, n_records
+        self._question, self._ask, self.n_records = question, ask, n_records
         keys: dict[str, list[Expr]] = {}
         for node in question.keys:
             keys.setdefault(question.attributes(node)[0], []).append(node)
@@ -244,9 +244,14 @@ class Factored:
         return self._totals[total]
 
     def _compute(self, total: Total) -> Vector:
+        query, constant = self.make_query(total)
+        return (constant * self._ask(query)).reshape(self.shape)
+
+    def make_query(self, total: Total) -> tuple[Kron, float]:
+        """The factored query of a sum, and a constant that its answers are multiplied by."""
         parts, constant = self._parts(total)
         blocks = {name: self.attribute(name).block(part) for name, part in parts.items()}
-        return (constant * self._ask(Kron(blocks))).reshape(self.shape)
+        return Kron(blocks), constant
 
     def bound(self, total: Total, extreme: Extreme) -> Vector | None:
         """The least or largest sum for every combination of groups, for one record."""
@@ -287,12 +292,12 @@ class Factored:
         columns = [self._key(node, axes) for node in question.keys]
         aggregates = [self._aggregate(each, indices) for each in question.aggregates.values()]
         bounds = [self._bounds(each, indices) for each in question.aggregates.values()]
-        return GroupTable(columns, aggregates, [], len(indices), bounds)
+        return GroupTable(columns, aggregates, [], len(indices), bounds, indices)
 
     def _bounds(self, aggregate: Aggregate, indices: NDArray[np.intp]) -> Bounds | None:
         if not any(find_bin_notes(self._question)):
             return None
-        bounds = find_bounds_of(aggregate, self.bound, self._extent, self._n_records)
+        bounds = find_bounds_of(aggregate, self.bound, self._extent, self.n_records)
         return bounds and Bounds(*(each.reshape(-1)[indices] for each in bounds))
 
     def _key(self, node: Expr, axes: Sequence[NDArray[np.intp]]) -> pa.ChunkedArray:
@@ -302,10 +307,11 @@ class Factored:
         return self.attribute(name).keys[index].take(axis)
 
     def _aggregate(self, aggregate: Aggregate, indices: NDArray[np.intp]) -> pa.Array:
-        values, known = compute(aggregate, self._split, self.total, self._n_records)
+        values, known = compute(aggregate, self.split, self.total, self.n_records)
         return known_column(round_off(values.reshape(-1)[indices]), known.reshape(-1)[indices])
 
-    def _split(self, node: Expr) -> list[Term]:
+    def split(self, node: Expr) -> list[Term]:
+        """An expression as a sum of products of expressions of one attribute each."""
         return expand(node, lambda part: len(self._question.attributes(part)))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from sqlglot import exp
 
 from juncture.errors import InvalidInput
@@ -37,6 +38,8 @@ class GroupTable:
     n_rows: int
     bounds: Sequence[Bounds | None] = ()
     """For each aggregate, what it can be at least and at most; none where no bin matters."""
+    cells: NDArray[np.intp] | None = None
+    """Where groups lie on a grid, the index of each row's group there."""
 
 
 def _to_range(bounds: Bounds | None, group: int) -> Range | None:
@@ -76,23 +79,37 @@ class Outputs:
 
     def answer(self) -> SqlAnswer:
         """The rows of the answer."""
+        return self.select()[0]
+
+    def evaluate(self) -> list[pa.ChunkedArray | None]:
+        """The outputs of every group, in the order of the groups; None where others matter."""
+        nodes = self._question.outputs
+        plain = [i for i, node in enumerate(nodes) if not node.find(exp.Window)]
+        items = [f"{self._write(nodes[i], ranked=True)} AS o{i}" for i in plain]
+        text = f"SELECT {', '.join([*items, 'r'])} FROM groups ORDER BY r"
+        rows = self._question.engine.run(text, groups=self._table)
+        return [rows[f"o{i}"] if i in plain else None for i in range(len(nodes))]
+
+    def select(self) -> tuple[SqlAnswer, list[int]]:
+        """The rows of the answer, and which group each of them is."""
         question, tree = self._question, self._question.tree
         outputs = [self._write(node, ranked=True) for node in question.outputs]
         items = ", ".join(f"{text} AS o{i}" for i, text in enumerate(outputs))
         text = f"SELECT {items}, r FROM groups{self._clause('having', 'WHERE')}"
         text += self._clause("qualify", "QUALIFY")
-        order = [*map(self._write_order, clause_expressions(tree, "order")), "r"]
+        ordered = [*map(self._write_order, clause_expressions(tree, "order")), "r"]
         if tree.args.get("distinct"):
             names = ", ".join(f"o{i}" for i in range(len(outputs)))
             text = f"SELECT {names}, MIN(r) AS r FROM ({text}) GROUP BY {names}"
-            order = [*self._order_of_distinct(outputs), "r"]
+            ordered = [*self._order_of_distinct(outputs), "r"]
         limits = "".join(self._limit(clause) for clause in ("limit", "offset"))
         rows = question.engine.run(
-            f"{text} ORDER BY {', '.join(order)}{limits}", groups=self._table
+            f"{text} ORDER BY {', '.join(ordered)}{limits}", groups=self._table
         )
         columns = [self._read(node, rows[f"o{i}"]) for i, node in enumerate(question.outputs)]
-        ranges = self._ranges(rows["r"].to_pylist())
-        return SqlAnswer(question.titles, tuple(zip(*columns, strict=True)), ranges=ranges)
+        order = rows["r"].to_pylist()
+        ranges = self._ranges(order)
+        return SqlAnswer(question.titles, tuple(zip(*columns, strict=True)), ranges=ranges), order
 
     def _ranges(self, groups: list[int]) -> tuple[tuple[Range | None, ...], ...]:
         """For each row, the range of each output that is an aggregate with bounds."""

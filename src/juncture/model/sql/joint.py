@@ -74,14 +74,18 @@ class Joint:
                 "or join conditions on single attributes by AND."
             )
 
-    def _weights(self) -> Vector:
-        """The share of records in each cell, an axis for each attribute's pieces."""
+    def make_query(self) -> Kron:
+        """The factored query whose answers are the joint table."""
         blocks: dict[str, Block] = {name: Identity() for name in self._names}
         for name, conditions in self._folded.items():
             part = AttributePart(name, self._question, ())
             blocks[name] = part.block(Total(conditions=tuple(conditions)))
+        return Kron(blocks)
+
+    def _weigh(self, shares: Vector) -> Vector:
+        """The share of records in each cell, an axis for each attribute's pieces."""
         shape = [self._question.codebook.domain[name] for name in self._names]
-        weights = self._ask(Kron(blocks)).reshape(shape)
+        weights = shares.reshape(shape)
         for axis, pieces in enumerate(self._pieces.values()):
             shares = pieces.shares.reshape([-1, *[1] * (len(shape) - axis - 1)])
             weights = weights.take(pieces.codes, axis=axis) * shares
@@ -97,9 +101,20 @@ class Joint:
 
     def table(self) -> GroupTable:
         """The groups that have records, with their keys and aggregates."""
+        weights = self._weigh(self._ask(self.make_query()))
+        self._held = np.flatnonzero(weights > 0)
+        rows = self._sum(weights)
+        self._kept = self._with_records(rows)
+        return self._make_table(rows.filter(self._kept))
+
+    def table_of(self, shares: Vector) -> GroupTable:
+        """The same groups as those of `table`, made before, for other shares of records."""
+        return self._make_table(self._sum(self._weigh(shares)).filter(self._kept))
+
+    def _sum(self, weights: Vector) -> pa.Table:
+        """The sums of the aggregates in each group."""
         question, keys = self._question, range(len(self._question.keys))
-        weights = self._weights()
-        cells = self._cells(weights, np.flatnonzero(weights > 0))
+        cells = self._cells(weights, self._held)
         sums = {total: f"t{i}" for i, total in enumerate(self._collect())}
         ranks = [each for each in question.aggregates.values() if each.is_rank]
         items = [f"juncture_k{i}" for i in keys]
@@ -108,8 +123,13 @@ class Joint:
         items += [f"COALESCE(SUM({_WEIGHT}), 0) AS n"]
         text, order = self._write_groups()
         items += [f"GROUPING(juncture_k{i}) AS g{i}" for i in keys if question.sets]
-        rows = question.engine.run(f"SELECT {', '.join(items)} {text} {order}", cells=cells)
-        rows = rows.filter(self._with_records(rows))
+        return question.engine.run(f"SELECT {', '.join(items)} {text} {order}", cells=cells)
+
+    def _make_table(self, rows: pa.Table) -> GroupTable:
+        """The groups with their aggregates."""
+        question, keys = self._question, range(len(self._question.keys))
+        sums = {total: f"t{i}" for i, total in enumerate(self._collect())}
+        ranks = [each for each in question.aggregates.values() if each.is_rank]
         totals = {total: rows[name].to_numpy() for total, name in sums.items()}
         ranked = iter(range(len(ranks)))
         aggregates = []
@@ -191,7 +211,7 @@ class Joint:
                     "Group by columns."
                 )
             grouped.setdefault(names[0], []).append(node)
-        weights = self._weights()
+        weights = self._weigh(self._ask(self.make_query()))
         if self._conditions:
             cells = self._cells(weights, np.arange(weights.size))
             text = " AND ".join(f"({write(each)})" for each in self._conditions)

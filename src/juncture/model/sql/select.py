@@ -26,6 +26,7 @@ from juncture.model.sql.joint import Joint
 from juncture.model.sql.notes import Note, find_dependence_notes
 from juncture.model.sql.question import Question
 from juncture.model.sql.ranges import find_bin_notes
+from juncture.model.sql.replication import ReplicatedAnswer, Replies, replicate
 from juncture.model.sql.scope import Flat, flatten
 from juncture.model.sql.syntax import parse, title, write
 from juncture.tables.codebook import Codebook
@@ -64,6 +65,14 @@ def run(sql: str, source: Source, limits: Limits = _NO_LIMITS) -> SqlAnswer:
     """The answer to a SELECT; refused before anything is computed if it would be too large."""
     with _limit_depth():
         return _Session(source, limits).answer(parse(sql), {})
+
+
+def run_replicated(
+    sql: str, source: Source, replies: Replies, limits: Limits = _NO_LIMITS
+) -> ReplicatedAnswer:
+    """The answer to a SELECT, with what replicas answer to it."""
+    with _limit_depth():
+        return _Session(source, limits).answer_replicated(parse(sql), replies)
 
 
 def count_groups(sql: str, source: Source, limits: Limits = _NO_LIMITS) -> Vector:
@@ -110,16 +119,31 @@ class _Session:
         if flat.rows is not None:
             return self._answer_rows(flat.tree, flat.rows)
         question = Question(flat, self._source.codebook, self._engine)
-        groups = self._group(question)
+        groups, _ = self._group(question)
         self._notes |= dict.fromkeys(self._find_notes(question))
         return replace(Outputs(question, groups).answer(), notes=tuple(self._notes))
+
+    def answer_replicated(self, tree: exp.Select, replies: Replies) -> ReplicatedAnswer:
+        """The same, with what replicas say: nothing, where a query is inside another."""
+        flat = self._flatten(tree, {})
+        if flat.rows is not None:
+            rows = self._answer_rows(flat.tree, flat.rows)
+            return ReplicatedAnswer(rows, (None,) * len(rows.columns))
+        question = Question(flat, self._source.codebook, self._engine)
+        groups, way = self._group(question)
+        self._notes |= dict.fromkeys(self._find_notes(question))
+        answer, columns = replicate(question, groups, way, replies)
+        if self._n_questions:
+            columns = (None,) * len(columns)
+        return ReplicatedAnswer(replace(answer, notes=tuple(self._notes)), columns)
 
     def _find_notes(self, question: Question) -> list[Note]:
         asked = set(question.attributes_of_all(question.parts))
         names = [name for name in self._source.codebook.domain if name in asked]
         return [*find_dependence_notes(names, self._source.cliques), *find_bin_notes(question)]
 
-    def _group(self, question: Question) -> GroupTable:
+    def _group(self, question: Question) -> tuple[GroupTable, Factored | Joint]:
+        """The groups, and the way to them."""
         _check_types(question)
         self._limit(
             _width(question), _plain_sizes(question)
@@ -128,10 +152,11 @@ class _Session:
             factored = Factored(question, self._source.ask, self._source.total)
             self._limit(_width(question), factored.shape)
             with suppress(NotFinite):
-                return factored.table()
-        groups = Joint(question, self._source.ask, self._source.total).table()
+                return factored.table(), factored
+        joint = Joint(question, self._source.ask, self._source.total)
+        groups = joint.table()
         self._limit(_width(question), [groups.n_rows])
-        return groups
+        return groups, joint
 
     def count(self, tree: exp.Select) -> Vector:
         """The records of all groups."""

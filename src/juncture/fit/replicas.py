@@ -1,0 +1,279 @@
+"""Replicas of a fit: tables whose truth is known, measured and fitted as the real one was.
+
+A replica is a table of whole records, drawn from the fitted model. Its cliques are counted, fresh
+noise of each measurement's own kind is added, and a model is fitted to that. The error of the
+replica is known: its model's answers less the counts of its own records. Records are drawn rather
+than expectations taken, because the real table is sparse and of whole numbers too: what a fit does
+with the noise of empty cells must show.
+
+Replicas are fitted to the end, also where the model stopped early, and from the uniform start. The
+model that a replica was drawn from is its truth: a fit that began there would hide its own error.
+
+Replicas of replicas say how far errors of replicas fall short of real ones: for two of them, their
+parents, more tables are drawn from the model that stands for them. What their children say about a
+parent is compared with the parent's own error, which is known (`fit/widths.py`).
+
+Everything is post-processing: it reads the model and the measurements, and spends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture._util.threads import cpu_count
+from juncture._util.watch import Watch, ignore_progress
+from juncture.engine.particles import Particles
+from juncture.errors import InvalidInput
+from juncture.fit.estimation import estimate
+from juncture.fit.solvers.accelerated import Accelerated
+from juncture.fit.solvers.early_stopping import EarlyStopping
+from juncture.fit.solvers.problem import Solver
+from juncture.fit.solvers.raking import Raking
+from juncture.fit.summary import FitSummary, Status
+from juncture.fit.total import estimate_total
+from juncture.model.model import Model
+from juncture.tables.domain import Clique
+from juncture.tables.layout import Layout, Vector
+from juncture.tables.measurement import Measurement
+
+Single = NDArray[np.float32]
+Task = tuple[Sequence[Measurement], Solver]
+
+N_PARENTS = 2
+"""How many replicas have replicas of their own."""
+_MAX_RECORDS = 10_000_000
+# A total that agrees with its own estimate to this share of it was estimated.
+_SAME_TOTAL = 1e-6
+
+
+@dataclass(frozen=True)
+class ReplicaRecipe:
+    """All that is needed to make the replicas of a release again: they are the same each time.
+
+    >>> ReplicaRecipe(seed=7).n_fits
+    30
+    """
+
+    seed: int = 0
+    n_replicas: int = 16
+    """How many tables are drawn from the model."""
+    n_children: int = 6
+    """How many are drawn from each of two of them."""
+
+    def __post_init__(self) -> None:
+        for name, least, most in (("n_replicas", 4, 1000), ("n_children", 3, 1000)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise InvalidInput(
+                    f"`{name}` must be a whole number from {least} to {most}; got {value!r}."
+                )
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise InvalidInput(f"`seed` must be a whole number, at least 0; got {self.seed!r}.")
+
+    @property
+    def n_fits(self) -> int:
+        """The most fits that making them takes."""
+        return self.n_replicas + N_PARENTS * (self.n_children + 1)
+
+    def generator(self, *index: int) -> np.random.Generator:
+        """The random numbers of one replica: they depend on no other one."""
+        return np.random.default_rng([self.seed, *index])
+
+
+@dataclass(frozen=True, eq=False)
+class Replicas:
+    """Replicas as tables on the measured cliques, a row for each replica.
+
+    Rows lie in the order of `layout`; all are numbers of records.
+    """
+
+    recipe: ReplicaRecipe
+    layout: Layout
+    total: float
+    """The number of records of the model that they were drawn from."""
+    fitted: Single
+    """What the model of each replica says."""
+    counted: Single
+    """What the records of each replica say: the truth."""
+    parents: Single
+    """What stands for each parent: a fit that ended as that of the release did."""
+    child_fitted: Single
+    """The same as `fitted` for the children, an axis for each parent before that of children."""
+    child_counted: Single
+
+    def __post_init__(self) -> None:
+        recipe, size = self.recipe, self.layout.size
+        shapes = {
+            "fitted": (recipe.n_replicas, size),
+            "counted": (recipe.n_replicas, size),
+            "parents": (N_PARENTS, size),
+            "child_fitted": (N_PARENTS, recipe.n_children, size),
+            "child_counted": (N_PARENTS, recipe.n_children, size),
+        }
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape or not np.isfinite(array).all():
+                raise InvalidInput(f"`{name}` must be finite, of shape {shape}; got {array.shape}.")
+
+    @cached_property
+    def stacked(self) -> Single:
+        """The fitted rows, then the counted ones."""
+        return np.concatenate([self.fitted, self.counted])
+
+    def tables(self, rows: Single, clique: Clique) -> Vector:
+        """The tables of one clique, an axis for the rows before those of its attributes."""
+        position = self.layout.positions[clique]
+        start, stop = self.layout.offsets[position : position + 2]
+        sizes = [self.layout.domain[name] for name in clique]
+        return rows[..., start:stop].astype(np.float64).reshape([*rows.shape[:-1], *sizes])
+
+
+def make_replicas(
+    model: Model,
+    measurements: Sequence[Measurement],
+    recipe: ReplicaRecipe | None = None,
+    *,
+    fit: FitSummary | None = None,
+    watch: Watch = ignore_progress,
+) -> Replicas:
+    """Draw replicas of a fit, and fit them: as many fits as the recipe says.
+
+    - `model`: the model that was fitted.
+    - `measurements`: what it was fitted to.
+    - `recipe`: how many, and from which seed.
+    - `fit`: how the fit of the model ended; a fit that stopped at the noise has parents that do.
+    - `watch`: called with the progress.
+    """
+    if not measurements:
+        raise InvalidInput(
+            "`measurements` must not be empty for intervals; got none. Without them nobody knows "
+            "how noisy the model is: ask the publisher for a release that holds them."
+        )
+    return _Workshop(model, measurements, recipe or ReplicaRecipe(), fit, watch).make()
+
+
+class _Workshop:
+    """Where the replicas of one model are made."""
+
+    def __init__(
+        self, model: Model, measurements: Sequence[Measurement], recipe: ReplicaRecipe,
+        fit: FitSummary | None, watch: Watch,
+    ) -> None:  # fmt: skip
+        self.model, self.measurements, self.recipe = model, measurements, recipe
+        self.stops = fit is not None and fit.status is Status.AT_NOISE
+        self.domain = model.domain
+        self.layout = Layout(self.domain, [each.clique for each in measurements])
+        self.total = self.find_total()
+        self.constraints = find_impossible(model)
+        self.n_records = max(1, round(model.total))
+        if self.n_records > _MAX_RECORDS:
+            raise InvalidInput(
+                f"`model` must stand for at most {_MAX_RECORDS:,} records for replicas; got "
+                f"{self.n_records:,}."
+            )
+        self.watch, self.n_done = watch, 0
+
+    def find_total(self) -> float | None:
+        """The number of records, where it was known; None where the measurements gave it."""
+        try:
+            own = max(1.0, estimate_total(self.domain, self.measurements).total)
+        except InvalidInput:
+            return self.model.total
+        close = abs(own - self.model.total) <= _SAME_TOTAL * self.model.total
+        return None if close else self.model.total
+
+    def make(self) -> Replicas:
+        """All replicas, parents and children."""
+        recipe = self.recipe
+        drawn = [self.draw(self.model, index) for index in range(recipe.n_replicas)]
+        tasks: list[Task] = [(noisy, self.to_the_end) for _, noisy in drawn]
+        if self.stops:
+            tasks += [
+                (noisy, EarlyStopping(rng=i)) for i, (_, noisy) in enumerate(drawn[:N_PARENTS])
+            ]
+        models = self.fit_all(tasks)
+        parents = models[-N_PARENTS:] if self.stops else models[:N_PARENTS]
+        born = [
+            self.draw(parent, recipe.n_replicas + number, child)
+            for number, parent in enumerate(parents)
+            for child in range(recipe.n_children)
+        ]
+        grown = self.fit_all([(noisy, self.to_the_end) for _, noisy in born])
+        shape = (N_PARENTS, recipe.n_children, self.layout.size)
+        return Replicas(
+            recipe,
+            self.layout,
+            self.model.total,
+            self.project_all(models[: recipe.n_replicas]),
+            np.array([counts for counts, _ in drawn], dtype=np.float32),
+            self.project_all(parents),
+            self.project_all(grown).reshape(shape),
+            np.array([counts for counts, _ in born], dtype=np.float32).reshape(shape),
+        )
+
+    @property
+    def to_the_end(self) -> Solver:
+        """The solver of replicas."""
+        return Raking() if isinstance(self.model.oracle, Particles) else Accelerated()
+
+    def draw(self, model: Model, *index: int) -> tuple[Vector, list[Measurement]]:
+        """The counts of records drawn from a model, and what a curator might measure of them."""
+        rng = self.recipe.generator(*index)
+        records = model.sample(self.n_records, rng=rng)
+        counts = np.concatenate([self.count(records, clique) for clique in self.layout.cliques])
+        noisy = [self.measure(each, counts, rng) for each in self.measurements]
+        return counts, noisy
+
+    def count(self, records: Mapping[str, NDArray[np.integer]], clique: Clique) -> Vector:
+        """How many records are in each cell."""
+        cells = np.zeros(self.n_records, dtype=np.int64)
+        for name in clique:
+            cells = cells * self.domain[name] + records[name]
+        return np.bincount(cells, minlength=self.domain.size_of(clique)).astype(np.float64)
+
+    def measure(self, own: Measurement, counts: Vector, rng: np.random.Generator) -> Measurement:
+        """Fresh answers to the query of a measurement, with fresh noise of its kind."""
+        table = self.layout.factor(counts, own.clique).values
+        exact = own.operator(self.domain).apply(np.ascontiguousarray(table))
+        noise = own.noise.draw(rng, own.stddev, own.n_rows)
+        return Measurement(
+            own.clique, exact + noise, stddev=own.stddev, query=own.query, noise=own.noise
+        )
+
+    def fit_all(self, tasks: Sequence[Task]) -> list[Model]:
+        """The models of many replicas, made at the same time."""
+        with ThreadPoolExecutor(max_workers=min(cpu_count(), len(tasks))) as pool:
+            return list(pool.map(self.fit, tasks))
+
+    def fit(self, task: Task) -> Model:
+        """The model of one replica."""
+        measured, solver = task
+        made = estimate(
+            self.domain, measured, total=self.total, solver=solver, plan=self.model.plan,
+            oracle=self.model.oracle, constraints=self.constraints,
+        )  # fmt: skip
+        self.n_done += 1
+        self.watch("making replicas", self.n_done, self.recipe.n_fits)
+        return made.model
+
+    def project_all(self, models: Sequence[Model]) -> Single:
+        """What models say on the measured cliques."""
+        rows = np.empty((len(models), self.layout.size), dtype=np.float32)
+        for row, model in zip(rows, models, strict=True):
+            tables = model.project_many(self.layout.cliques)
+            row[:] = np.concatenate([table.values.reshape(-1) for table in tables])
+        return rows
+
+
+def find_impossible(model: Model) -> dict[Clique, NDArray[np.bool_]]:
+    """The structural zeros of a model: for each clique that has some, where they are."""
+    masks = {
+        clique: np.isneginf(model.layout.view(model.potentials, clique)) for clique in model.cliques
+    }
+    return {clique: mask for clique, mask in masks.items() if mask.any()}

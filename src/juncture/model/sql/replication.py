@@ -1,0 +1,197 @@
+"""The answers of many replicas to one SELECT, group by group, beside the model's own.
+
+A replica answers the same sums as the model, over the groups that the model's answer has. Sums come
+for all replicas at once, with the replicas on their first axis; aggregates are made of them as of
+any others, and the outputs of all replicas are one more run of DuckDB. What depends on other rows
+(windows), or on which rows there are, has no replicas; nor has a query over another's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from juncture.model.sql.aggregates import Aggregate, Total, compute
+from juncture.model.sql.answer import SqlAnswer
+from juncture.model.sql.factored import Factored
+from juncture.model.sql.groups import GroupTable, Outputs, known_column
+from juncture.model.sql.joint import Joint
+from juncture.model.sql.question import Question
+from juncture.model.sql.syntax import Expr, find_aggregates, write
+from juncture.tables.layout import Vector
+from juncture.tables.queries.products import Kron
+
+Grades = NDArray[np.int8]
+
+
+class Replies(NamedTuple):
+    """What answers for replicas."""
+
+    n: int
+    """How many replies there are to each question."""
+    ask: Callable[[Kron], Vector | None]
+    """Their answers to a factored query for one record, replies on the first axis; or None where
+    nobody knows."""
+    grade: Callable[[Kron], Grades]
+    """What each answer of a factored query rests on; larger is weaker."""
+
+
+class OutputKind(Enum):
+    """What a column of an answer is."""
+
+    COUNT = "count"
+    SUM = "sum"
+    OTHER = "other"
+
+
+class ReplicatedColumn(NamedTuple):
+    """One output that is made of aggregates, for the rows of the answer."""
+
+    kind: OutputKind
+    grades: Grades
+    """What each row's value rests on; larger is weaker."""
+    values: Vector | None
+    """The values of the replicas, replies on the first axis; None where nobody knows."""
+
+
+class ReplicatedAnswer(NamedTuple):
+    """An answer with what the replicas say."""
+
+    answer: SqlAnswer
+    columns: tuple[ReplicatedColumn | None, ...]
+    """For each column; None for groups, and for what has no replicas."""
+
+
+class _Unknown(Exception):
+    """No replica knows a sum."""
+
+
+class _Made(NamedTuple):
+    """One aggregate in each of the model's groups."""
+
+    grades: Grades
+    values: Vector | None
+
+
+def replicate(
+    question: Question, groups: GroupTable, way: Factored | Joint, replies: Replies
+) -> tuple[SqlAnswer, tuple[ReplicatedColumn | None, ...]]:
+    """The rows of the answer, and for each output what replicas say of it."""
+    answer, rows = Outputs(question, groups).select()
+    made = (
+        _sum_factored(question, groups, way, replies)
+        if isinstance(way, Factored)
+        else _sum_jointly(question, groups, way, replies)
+    )
+    outputs = _evaluate(question, groups, made, replies.n)
+    columns = tuple(
+        _read_column(question, node, made, outputs[index], rows)
+        for index, node in enumerate(question.outputs)
+    )
+    return answer, columns
+
+
+def _sum_factored(
+    question: Question, groups: GroupTable, way: Factored, replies: Replies
+) -> dict[str, _Made]:
+    assert groups.cells is not None
+    made = {}
+    for text, aggregate in question.aggregates.items():
+        asked: list[Kron] = []
+        try:
+            values = _compute(aggregate, way, replies, asked)[:, groups.cells]
+        except _Unknown:
+            values = None
+        grades = np.zeros(max(1, int(np.prod(way.shape))), dtype=np.int8)
+        for kron in asked:
+            grades = np.maximum(grades, replies.grade(kron).reshape(-1))
+        made[text] = _Made(grades[groups.cells], values)
+    return made
+
+
+def _compute(aggregate: Aggregate, way: Factored, replies: Replies, asked: list[Kron]) -> Vector:
+    """An aggregate for all replies and all groups; not a number where there are no records."""
+
+    def total(sums: Total) -> Vector:
+        question, constant = way.make_query(sums)
+        asked.append(question)
+        values = replies.ask(question)
+        return np.zeros((0, *way.shape)) if values is None else _shape(constant * values)
+
+    def _shape(values: Vector) -> Vector:
+        return values.reshape([replies.n, *way.shape])
+
+    values, known = compute(aggregate, way.split, total, way.n_records)
+    if len(values) < replies.n:
+        raise _Unknown
+    return np.asarray(np.where(known, values, np.nan).reshape(replies.n, -1))
+
+
+def _sum_jointly(
+    question: Question, groups: GroupTable, way: Joint, replies: Replies
+) -> dict[str, _Made]:
+    query = way.make_query()
+    weakest = replies.grade(query).max(initial=0)
+    grades = np.full(groups.n_rows, weakest, dtype=np.int8)
+    shares = replies.ask(query)
+    if shares is None:
+        return {text: _Made(grades, None) for text in question.aggregates}
+    tables = [way.table_of(share) for share in shares]
+    return {
+        text: _Made(grades, np.array([_to_numbers(table.aggregates[i]) for table in tables]))
+        for i, text in enumerate(question.aggregates)
+    }
+
+
+def _to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
+    """A column as numbers; anything else is not a number."""
+    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        return np.full(len(column), np.nan)
+    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _evaluate(
+    question: Question, groups: GroupTable, made: dict[str, _Made], n: int
+) -> list[Vector | None]:
+    """The outputs of all replies in all groups: one more run, over all of them together."""
+    size = n * groups.n_rows
+    aggregates = []
+    for each in made.values():
+        values = np.full(size, np.nan) if each.values is None else each.values.reshape(-1)
+        aggregates.append(known_column(values, np.isfinite(values)))
+    keys, left_out = ([_tile(c, n) for c in part] for part in (groups.keys, groups.left_out))
+    columns = Outputs(question, GroupTable(keys, aggregates, left_out, size)).evaluate()
+    numbers = [None if column is None else _to_numbers(column) for column in columns]
+    return [None if column is None else column.reshape(n, -1) for column in numbers]
+
+
+def _tile(column: Any, n: int) -> pa.ChunkedArray:  # noqa: ANN401  (chunked or not)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return pa.chunked_array(chunks * n, type=column.type)
+
+
+def _read_column(
+    question: Question, node: Expr, made: dict[str, _Made], output: Vector | None, rows: list[int]
+) -> ReplicatedColumn | None:
+    texts = [write(each) for each in find_aggregates(node)]
+    if not texts or output is None or node.find(exp.Window):
+        return None
+    parts = [made[text] for text in texts]
+    grades = np.max([part.grades for part in parts], axis=0)[rows]
+    known = all(part.values is not None for part in parts)
+    return ReplicatedColumn(_find_kind(question, node), grades, output[:, rows] if known else None)
+
+
+def _find_kind(question: Question, node: Expr) -> OutputKind:
+    aggregate = question.aggregates.get(write(node.unnest()))
+    if aggregate is None:
+        return OutputKind.OTHER
+    if isinstance(aggregate.node, exp.Count):
+        return OutputKind.COUNT
+    return OutputKind.SUM if isinstance(aggregate.node, exp.Sum) else OutputKind.OTHER

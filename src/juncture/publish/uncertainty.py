@@ -1,0 +1,259 @@
+"""What a release knows about its own errors: who answers with an interval, and how wide it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from juncture._util.watch import Watch, ignore_progress
+from juncture.fit.basis import Bases, Basis, Grades
+from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
+from juncture.fit.summary import FitSummary
+from juncture.fit.widths import Kind, Widths, check_level, student_quantile
+from juncture.model.model import Model
+from juncture.model.query_parts import answer_parts
+from juncture.model.sql.replication import OutputKind, ReplicatedColumn, Replies
+from juncture.publish.intervals import (
+    NO_CHECK,
+    CellInterval,
+    IntervalAnswer,
+    IntervalSqlAnswer,
+)
+from juncture.tables.domain import Domain
+from juncture.tables.layout import Vector
+from juncture.tables.measurement import Measurement
+from juncture.tables.queries.blocks import Block, Identity
+from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
+
+_REPLICA = "\0replica"
+_KINDS = {
+    OutputKind.COUNT: Kind.COUNT,
+    OutputKind.SUM: Kind.SUM,
+    OutputKind.OTHER: Kind.RATIO,
+}
+_NO_REPLICAS = (
+    "A number that depends on other rows, or on a query inside the query, has no interval: ask the "
+    "queries one by one."
+)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """How intervals are asked for."""
+
+    level: float
+    population: bool
+
+
+@dataclass(eq=False)
+class Uncertainty:
+    """Intervals for the answers of one release. Replicas are made when first needed."""
+
+    model: Model
+    measurements: tuple[Measurement, ...]
+    recipe: ReplicaRecipe
+    fit: FitSummary | None = None
+    kept: Replicas | None = None
+    watch: Watch = ignore_progress
+
+    @cached_property
+    def bases(self) -> Bases:
+        """What answers rest on."""
+        return Bases(self.model.domain, self.measurements)
+
+    @cached_property
+    def replicas(self) -> Replicas:
+        """The replicas: those that were kept, or made by the recipe."""
+        if self.kept is not None:
+            return self.kept
+        return make_replicas(
+            self.model, self.measurements, self.recipe, fit=self.fit, watch=self.watch
+        )
+
+    @cached_property
+    def widths(self) -> Widths:
+        """How wide intervals are."""
+        return Widths(self.replicas)
+
+    def project(
+        self, attributes: Iterable[str], level: float, *, population: bool
+    ) -> IntervalAnswer:
+        """The marginal on any attributes, with intervals."""
+        asked = _Asked(check_level(level), population)
+        table = self.model.project(attributes)
+        blocks: Mapping[str, Block] = {name: Identity() for name in table.domain}
+        return replace(self._answer_product(Kron(blocks), table.values, asked), table=table)
+
+    def answer(self, query: Query, level: float, *, population: bool) -> IntervalAnswer:
+        """The answers to a factored query, with intervals."""
+        asked = _Asked(check_level(level), population)
+        parts = list[IntervalAnswer]()
+
+        def ask(part: Kron) -> Vector:
+            answers = self.model.answer(part)
+            parts.append(self._answer_product(part, answers, asked))
+            return answers
+
+        answers = answer_parts(query, ask)
+        return _join(answers, parts, _list_weights(query), asked)
+
+    def _answer_product(self, query: Kron, answers: Vector, asked: _Asked) -> IntervalAnswer:
+        grades = self.bases.find(query).reshape(answers.shape)
+        kind = self._find_kind(query)
+        widths = np.full(answers.shape, np.nan)
+        known = grades < Basis.ASSUMED
+        if known.any():
+            replies = self.ask(query)
+            assert replies is not None, "some measured clique holds what was measured"
+            stacked = replies.reshape(-1, *answers.shape)
+            widths[known] = self._find_widths(answers, stacked, kind, asked)[known]
+        lower = answers - widths
+        if kind is Kind.COUNT:
+            lower = np.maximum(lower, 0.0)
+        return IntervalAnswer(
+            answers, lower, answers + widths, grades, asked.level, asked.population,
+            () if known.all() else (NO_CHECK,),
+        )  # fmt: skip
+
+    def _find_widths(self, answers: Vector, stacked: Vector, kind: Kind, asked: _Asked) -> Vector:
+        """Half-widths, from what the replicas' models and then their records say."""
+        fitted, counted = np.split(stacked, 2)
+        widths = self.widths.find(fitted - counted, asked.level, kind)
+        if not asked.population:
+            return widths
+        if kind is Kind.COUNT:
+            share = np.clip(answers / self.model.total, 0.0, 1.0)
+            spread = np.maximum(answers, 1.0) * (1.0 - share)
+        else:  # the records of a replica are a sample from the model
+            with np.errstate(invalid="ignore"):
+                spread = np.nanmean((counted - answers) ** 2, axis=0)
+        factor = student_quantile(asked.level, 10_000)
+        return np.asarray(np.sqrt(widths**2 + factor**2 * spread))
+
+    def ask(self, query: Kron) -> Vector | None:
+        """The answers of all replicas, models then records; None if no clique holds the query.
+
+        One application of the query to all tables: the replica is one more attribute.
+        """
+        holder = self.bases.find_holder(query)
+        if holder is None:
+            return None
+        domain, made = self.model.domain, self.replicas
+        tables = made.tables(made.stacked, holder)
+        inside = {name: query.blocks[name] for name in holder if name in query.blocks}
+        whole = Domain({_REPLICA: len(tables), **{name: domain[name] for name in holder}})
+        answers = bind(Kron({_REPLICA: Identity(), **inside}), whole).apply(tables)
+        rows = [block.n_rows(domain[name]) for name, block in inside.items()]
+        shaped = answers.reshape([len(tables), *rows])
+        order = [name for name in query.blocks if name in inside]
+        shaped = shaped.transpose([0, *(1 + list(inside).index(name) for name in order)])
+        constant = 1.0
+        for name, block in query.blocks.items():
+            if name not in inside:
+                constant *= float(block.adjoint(np.ones(1), domain[name])[0])
+        sizes = [block.n_rows(domain[name]) for name, block in query.blocks.items()]
+        return constant * shaped.reshape([len(tables), *sizes])
+
+    def _find_kind(self, query: Kron) -> Kind:
+        """Whether the answers count records, or add up weights."""
+        domain = self.model.domain
+        plain = all(_is_binary(block, domain[name]) for name, block in query.blocks.items())
+        return Kind.COUNT if plain else Kind.SUM
+
+    def sql(
+        self, query: str, level: float, *, population: bool,
+        limits: tuple[int | None, int | None] = (None, None),
+    ) -> IntervalSqlAnswer:  # fmt: skip
+        """The answer to a SELECT, with intervals."""
+        asked = _Asked(check_level(level), population)
+        n = 2 * self.recipe.n_replicas
+        share = 1.0 / self.model.total
+
+        def ask(part: Kron) -> Vector | None:
+            replies = self.ask(part)
+            return None if replies is None else share * replies
+
+        made = self.model.sql_replicated(query, Replies(n, ask, self.bases.find), *limits)
+        answer = made.answer
+        columns = [
+            _no_intervals(len(answer.rows))
+            if column is None
+            else self._read_column(column, [row[index] for row in answer.rows], asked)
+            for index, column in enumerate(made.columns)
+        ]
+        return IntervalSqlAnswer(
+            answer.columns, answer.rows, answer.notes, answer.ranges,
+            intervals=tuple(zip(*columns, strict=True)), level=asked.level,
+            reasons=_list_reasons(made.columns), population=population,
+        )  # fmt: skip
+
+    def _read_column(
+        self, column: ReplicatedColumn, values: list[object], asked: _Asked
+    ) -> list[CellInterval | None]:
+        answers = np.array([_to_number(value) for value in values], dtype=np.float64)
+        kind = _KINDS[column.kind]
+        widths = np.full(len(answers), np.nan)
+        known = (column.grades < Basis.ASSUMED) & np.isfinite(answers)
+        if column.values is not None and known.any():
+            widths[known] = self._find_widths(answers, column.values, kind, asked)[known]
+        lower = np.maximum(answers - widths, 0.0) if kind is Kind.COUNT else answers - widths
+        ends = zip(lower, answers + widths, column.grades, strict=True)
+        return [CellInterval(float(a), float(b), Basis(int(grade))) for a, b, grade in ends]
+
+
+def _no_intervals(n: int) -> list[CellInterval | None]:
+    return [None] * n
+
+
+def _list_reasons(columns: Iterable[ReplicatedColumn | None]) -> tuple[str, ...]:
+    """Why some numbers have no interval."""
+    there = [column for column in columns if column is not None]
+    if not there:
+        return (_NO_REPLICAS,)
+    assumed = any((column.grades == Basis.ASSUMED).any() for column in there)
+    return (NO_CHECK,) if assumed else ()
+
+
+def _to_number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else np.nan
+
+
+def _is_binary(block: Block, size: int) -> bool:
+    """Whether all entries of a block are zero or one."""
+    if isinstance(block, Identity):
+        return True
+    rows = block.adjoint(np.eye(block.n_rows(size)), size)
+    return bool(np.isin(rows, (0.0, 1.0)).all())
+
+
+def _list_weights(query: Query) -> list[float]:
+    """The weight of each factored part of a query, in the order in which they are asked."""
+    if isinstance(query, Scaled):
+        return [query.weight * weight for weight in _list_weights(query.query)]
+    if isinstance(query, Stack):
+        return [weight for part in query.queries for weight in _list_weights(part)]
+    return [1.0]
+
+
+def _join(
+    answers: Vector, parts: list[IntervalAnswer], weights: list[float], asked: _Asked
+) -> IntervalAnswer:
+    """The intervals of the parts of a query as those of the whole."""
+
+    def collect(read: Callable[[IntervalAnswer, float], Vector]) -> Vector:
+        pieces = [read(*each).reshape(-1) for each in zip(parts, weights, strict=True)]
+        return np.concatenate(pieces).reshape(answers.shape)
+
+    grades: Grades = np.concatenate([part.grades.reshape(-1) for part in parts])
+    return IntervalAnswer(
+        answers,
+        collect(lambda part, w: w * (part.lower if w > 0 else part.upper)),
+        collect(lambda part, w: w * (part.upper if w > 0 else part.lower)),
+        grades.reshape(answers.shape),
+        asked.level,
+        asked.population,
+        tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
