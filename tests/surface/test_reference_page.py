@@ -38,7 +38,7 @@ def test_the_page_is_for_people(tool: dict[str, Any]) -> None:
     assert "<class" not in page
     assert ": \n" not in page
     assert "estimate(\n    domain: Domain," in page
-    assert "- `project(attributes)`: The marginal on any attributes" in page
+    assert "- `project(attributes, interval=..., population=...)`: The marginal on any" in page
 
 
 def test_signatures_are_broken_where_they_are_long(tool: dict[str, Any]) -> None:
