@@ -42,7 +42,7 @@ GROUPS = {
         "Measurement", "estimate", "Estimate", "Status", "FitSummary", "Model", "solvers",
     ),
     "Domains and tables": ("Domain", "Factor", "Codebook", "Coding", "Plan"),
-    "Schemas": ("Schema", "Person", "read_schema"),
+    "Schemas": ("Schema", "Person", "Rule", "Known", "read_schema"),
     "Column kinds": ("Categorical", "Boolean", "Integer", "Number", "Date"),
     "Errors": (
         "JunctureError", "InvalidInput", "UnknownAttribute", "ModelTooLarge", "ImpossibleModel",

@@ -55,8 +55,10 @@ if _typing.TYPE_CHECKING:
     from juncture.tables.columns import Number as Number
     from juncture.tables.domain import Domain as Domain
     from juncture.tables.factor import Factor as Factor
+    from juncture.tables.known import Known as Known
     from juncture.tables.measurement import Measurement as Measurement
     from juncture.tables.person import Person as Person
+    from juncture.tables.rules import Rule as Rule
     from juncture.tables.schema import Schema as Schema
     from juncture.tables.schema_toml import read_schema as read_schema
     from juncture.tables.workload import Workload as Workload
@@ -100,8 +102,10 @@ else:
             "juncture.tables.domain": ["Domain"],
             "juncture.tables.factor": ["Factor"],
             "juncture.tables.measurement": ["Measurement"],
+            "juncture.tables.known": ["Known"],
             "juncture.tables.person": ["Person"],
             "juncture.tables.queries": [],
+            "juncture.tables.rules": ["Rule"],
             "juncture.tables.schema": ["Schema"],
             "juncture.tables.schema_toml": ["read_schema"],
             "juncture.tables.workload": ["Workload"],

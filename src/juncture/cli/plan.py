@@ -92,7 +92,9 @@ def plan(
       juncture plan --schema people.toml --rho 0.1 --cliques "age,sex;sex,income"
       juncture plan --schema people.toml --epsilon 1 --mechanism mwem --triples 15
     """
+    from juncture.fit.public_facts import PublicFacts
     from juncture.mechanisms.registry import prepare
+    from juncture.private.curator import refuse_private_number
     from juncture.tables.schema_toml import read_schema
     from juncture.workflow.release import resolve_neighbours
 
@@ -102,6 +104,8 @@ def plan(
     workload = WorkloadOptions(marginals, cliques, triples, seed, target).build(known.domain)
     payer = None if ledger is None else open_ledger(ledger)
     relation = resolve_neighbours(ledger, parse_neighbours(neighbours), known.person)
+    refuse_private_number(known, relation)
+    PublicFacts.of_schema(known)  # refuses rules and known totals that contradict each other
     chosen = choose_mechanism(name, oracle, budget, workload)
     run = prepare(chosen, budget, workload, relation, records)
     note_fallback(name, run.mechanism)

@@ -110,11 +110,13 @@ def check(
       juncture schema check people.toml
       juncture schema check people.toml people.csv
     """
+    from juncture.fit.public_facts import PublicFacts
     from juncture.private.header import count_doubtful_names
     from juncture.tables.schema_toml import read_schema
 
     require_file(file, "FILE")
     schema = read_schema(file)
+    PublicFacts.of_schema(schema)  # refuses rules and known totals that contradict each other
     note_doubtful_names(count_doubtful_names(list(schema.columns)), len(schema.columns))
     if data is not None:
         _check_table(find_table(data, table, no_header), schema, as_json=as_json)
@@ -124,11 +126,29 @@ def check(
     if as_json:
         listed = [dict(zip(columns, row, strict=True)) for row in rows]
         public = schema.is_public
-        say_json({"public": public, "drafted": schema.drafted, "columns": listed})
+        rules = [{"never": z.rule.never, "excluded": int(z.excluded.sum())} for z in schema.zeros]
+        say_json({"public": public, "drafted": schema.drafted, "columns": listed, "rules": rules})
         return
     say(format_table(columns, rows))
     say()
+    for line in _describe_facts(schema):
+        say(line)
     say(_verdict(schema))
+
+
+def _describe_facts(schema: Schema) -> list[str]:
+    """What the schema says beside its columns."""
+    lines = []
+    if schema.person is not None:
+        limit = f"at most {schema.person.max_rows} rows of each {schema.person.column} count"
+        lines.append(f"Protected: {schema.person}; {limit}.")
+    for each in schema.zeros:
+        size, n_excluded = each.excluded.size, int(each.excluded.sum())
+        few = "" if n_excluded else ": it changes nothing, as no cell breaks it everywhere"
+        cells = f"{n_excluded:,} of {size:,} cells of {', '.join(each.clique)}"
+        lines.append(f"Never: {each.rule.never}. Excludes {cells}{few}.")
+    lines += [f"Known: {k.total:,g} records by {', '.join(k.columns)}." for k in schema.known]
+    return lines
 
 
 def _check_table(table: TableFile, schema: Schema, *, as_json: bool) -> None:

@@ -13,21 +13,24 @@ and a run that a ledger cannot pay for completely is refused before its first ev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.oracle_choice import OracleChoice
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
+from juncture.fit.public_facts import PublicFacts
 from juncture.fit.summary import FitSummary
 from juncture.mechanisms.result import RunResult
 from juncture.model.model import Model
+from juncture.model.record_distribution import RecordDistribution
 from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
+from juncture.tables.schema import Schema
 from juncture.tables.workload import Workload, check_same_domain
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
@@ -144,7 +147,7 @@ class Run(Outline):
         self._check(curator)
         n_before = len(curator.events)
         with curator.reserve(self.costs, self.mechanism):
-            findings = self.execute(curator, watch)
+            findings = _impose_facts(self.execute(curator, watch), curator.schema, watch)
         return RunResult(
             project=findings.project,
             model=findings.model,
@@ -169,6 +172,26 @@ class Run(Outline):
                 f"`curator` must have the {self.n_records} records that the run was prepared for; "
                 f"got {curator.public_n_records}. Prepare it with curator.public_n_records."
             )
+
+
+def _impose_facts(findings: Findings, schema: Schema | None, watch: Watch) -> Findings:
+    """The findings with a model in which the rules and the known totals of a schema hold.
+
+    Measurements are fitted anew, with these facts; a model that has none is changed as little as
+    they allow. Either way it is post-processing.
+    """
+    facts = None if schema is None else PublicFacts.of_schema(schema)
+    if not facts or findings.model is None:
+        return findings
+    if not findings.measurements:
+        model, summary = facts.impose(findings.model), findings.fit
+    else:
+        by_records = isinstance(findings.model.distribution, RecordDistribution)
+        oracle = findings.model.distribution.oracle if by_records else "auto"
+        total = findings.model.total
+        fit = facts.fit(findings.measurements, total, oracle=oracle, watch=watch)
+        model, summary = fit.model, fit.summary
+    return replace(findings, model=model, project=model.project, fit=summary)
 
 
 class Mechanism(Protocol):

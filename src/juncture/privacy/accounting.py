@@ -43,7 +43,7 @@ class Neighbours:
     """Which tables count as neighbours: what a release must not distinguish.
 
     Without a person, neighbours differ in one record. With one, they differ in all rows of one
-    person, of which at most `person.max_rows` are counted (see `private.sources.row_limit`).
+    person, of which at most `person.max_rows` are counted (see `private.sources.rows`).
 
     >>> print(Neighbours.REPLACE)
     replace one record

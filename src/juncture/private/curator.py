@@ -106,6 +106,7 @@ class Curator:
         if not source.is_public:
             raise NotPublic.of_draft("source.schema")
         _refuse_other_person(source, ledger)
+        refuse_private_number(source.schema, ledger.neighbours)
         if journal is not None:
             journal.refuse_other_ledger(ledger)
         load_routines()  # before anything is paid: compiling takes long, and may be interrupted
@@ -403,6 +404,19 @@ class Curator:
         units = np.round(np.clip(answers, -MAX_UNITS, MAX_UNITS)).astype(np.int64)
         noisy = self._sampler.add_noise(units, each.request.price.noise, each.scale)
         return np.asarray(noisy.astype(np.float64) * each.unit)
+
+
+def refuse_private_number(schema: Schema | None, neighbours: Neighbours) -> None:
+    """Refuse rules that set rows aside where the number of records would have to be public.
+
+    A replaced record may break a rule where the one before did not: the counted ones become fewer.
+    """
+    if schema is not None and schema.sets_rows_aside and neighbours.n_records_is_public:
+        raise InvalidInput(
+            f"`neighbours` must not be those that {neighbours} where a [[rule]] has broken = "
+            '"set aside": how many records are left is private. Use those that add or remove one, '
+            'or write broken = "error".'
+        )
 
 
 def _refuse_other_person(source: Source, ledger: Ledger) -> None:

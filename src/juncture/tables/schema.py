@@ -24,7 +24,9 @@ from juncture.errors import InvalidInput, NotPublic
 from juncture.tables.codebook import Codebook
 from juncture.tables.columns import Column
 from juncture.tables.domain import Domain
+from juncture.tables.known import Known
 from juncture.tables.person import Person
+from juncture.tables.rules import MAX_RULES, Broken, Rule, Zeros, find_zeros
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Schema:
     - `columns`: what each column may hold, by name.
     - `drafted`, `confirmed`: only set for a schema that was made from data.
     - `person`: whose rows there are, where a person may have several.
+    - `rules`: which combinations of values no record has.
+    - `known`: tables of counts that are public.
 
     >>> from juncture.tables.columns import Boolean, Integer
     >>> schema = Schema({"age": Integer(low=17, high=90), "member": Boolean(missing=True)})
@@ -48,10 +52,20 @@ class Schema:
     """Whether a person has confirmed that the domains of a draft are public knowledge."""
     person: Person | None = None
     """Which column says whose row it is, and how many rows of a person count."""
+    rules: tuple[Rule, ...] = ()
+    """What no record does."""
+    known: tuple[Known, ...] = ()
+    """Counts that are public knowledge, and that a model holds exactly."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", tuple(self.rules))
+        object.__setattr__(self, "known", tuple(self.known))
         if not self.columns:
             raise InvalidInput("`columns` must not be empty; got none.")
+        if len(self.rules) > MAX_RULES:
+            raise InvalidInput(
+                f"`rules` must be at most {MAX_RULES}; got {len(self.rules)}. Join some by OR."
+            )
         if self.person is not None and self.person.column in self.columns:
             raise InvalidInput(
                 f"`person` must name a column that is not among the schema's columns; got "
@@ -78,6 +92,16 @@ class Schema:
     def is_public(self) -> bool:
         """Whether something may be released under this schema."""
         return not self.drafted or self.confirmed
+
+    @cached_property
+    def zeros(self) -> tuple[Zeros, ...]:
+        """The cells that each rule excludes; refuses a rule that cells cannot decide."""
+        return tuple(find_zeros(rule, self.codebook) for rule in self.rules)
+
+    @property
+    def sets_rows_aside(self) -> bool:
+        """Whether rows that break some rule are counted in no table."""
+        return any(rule.broken is Broken.SET_ASIDE for rule in self.rules)
 
     @property
     def used_columns(self) -> tuple[str, ...]:

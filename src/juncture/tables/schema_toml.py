@@ -5,15 +5,23 @@ from __future__ import annotations
 import datetime as dt
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from juncture.errors import InvalidInput, UnreadableFile
 from juncture.tables.columns import Column, Outside, column_kinds
-from juncture.tables.columns.base import TomlTable, parse_missing_values, parse_outside
+from juncture.tables.columns.base import (
+    TomlTable,
+    call_with_entries,
+    parse_missing_values,
+    parse_outside,
+)
 from juncture.tables.foreign import refuse_foreign
+from juncture.tables.known import Known
 from juncture.tables.person import Person
+from juncture.tables.rules import Rule
 from juncture.tables.schema import Schema
 
 FORMAT, VERSION = "juncture schema", 3
@@ -71,7 +79,25 @@ def parse_schema(content: TomlTable) -> Schema:
         drafted=_read_flag(origin, "derived_from_private_data"),
         confirmed=_read_flag(origin, "confirmed_public"),
         person=None if person is None else Person.parse(person, default),
+        rules=_read_each(Rule, "rule", content.get("rule", [])),
+        known=_read_each(Known, "known", content.get("known", [])),
     )
+
+
+_Made = TypeVar("_Made")
+
+
+def _read_each(make: Callable[..., _Made], name: str, tables: object) -> tuple[_Made, ...]:
+    """What the tables [[name]] describe."""
+    made = list[_Made]()
+    for number, entries in enumerate(tables if isinstance(tables, list) else [tables], 1):
+        try:
+            if not isinstance(entries, dict) or not isinstance(tables, list):
+                raise InvalidInput(f"`{name}` must be tables; got {entries!r}.")
+            made.append(call_with_entries(make, entries))
+        except InvalidInput as error:
+            raise InvalidInput(f"[[{name}]] number {number}: {error}") from None
+    return tuple(made)
 
 
 def _check_version(content: TomlTable) -> None:
@@ -139,6 +165,10 @@ def schema_toml(
         lines += [f"confirmed_public = {_format_value(schema.confirmed)}", ""]
     if schema.person is not None:
         lines += ["[person]", *_format_entries(schema.person.to_toml()), ""]
+    for rule in schema.rules:
+        lines += ["[[rule]]", *_format_entries(rule.to_toml()), ""]
+    for known in schema.known:
+        lines += ["[[known]]", *_format_entries(known.to_toml()), ""]
     for name, column in schema.columns.items():
         lines.append(f"[columns.{_format_value(name)}]")
         lines += [f"# {remark}" for remark in (remarks or {}).get(name, ())]

@@ -11,12 +11,13 @@ from juncture._util.notebook_bar import show_in_notebook
 from juncture._util.watch import Watch
 from juncture.engine.compiled.loader import load_routines
 from juncture.errors import InvalidInput
+from juncture.fit.public_facts import PublicFacts
 from juncture.mechanisms.mechanism import Mechanism, Run
 from juncture.mechanisms.registry import prepare
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger, refuse_overspending
-from juncture.private.curator import Curator
+from juncture.private.curator import Curator, refuse_private_number
 from juncture.private.journal import Journal, journal_path
 from juncture.private.sources.read import read_table
 from juncture.publish.release import Release
@@ -80,6 +81,8 @@ def release(
     known.refuse_draft("schema")
     file, wanted = Path(ledger), _make_workload(known, workload)
     protected = resolve_neighbours(file, neighbours, known.person)
+    refuse_private_number(known, protected)
+    PublicFacts.of_schema(known)  # refuses rules and known totals that contradict each other
     kept = None if path is None else journal_path(path)
     begun = _open_unfinished(kept) if resume else None
     if not resume:

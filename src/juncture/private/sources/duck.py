@@ -28,7 +28,7 @@ from juncture.errors import UnreadableFile
 from juncture.private.sources.encoding import MISSING, DuckDialect, code_expressions
 from juncture.private.sources.files import ArrowTable, TableFile, exact_relation
 from juncture.private.sources.mismatches import DUCK_INTEGERS, exact_mismatches
-from juncture.private.sources.row_limit import FATE, RowFate, RowLimit
+from juncture.private.sources.rows import FATE, RowLimit
 from juncture.private.sources.source import CodedTable, code_type
 from juncture.private.sources.validation import refuse_absent, refuse_errors
 from juncture.tables.domain import Clique, Domain
@@ -65,7 +65,7 @@ class DuckDB:
         memory_limit: str = "1GB",
     ) -> None:
         self.schema = schema
-        self._limit = None if schema.person is None else RowLimit(schema.person, _DIALECT)
+        self._limit = RowLimit.of_schema(schema, _DIALECT, shift=-MISSING)
         self._name = f"juncture_codes_{uuid4().hex}"
         self._lock = threading.Lock()
         spill = tempfile.mkdtemp(prefix="juncture-")
@@ -145,7 +145,8 @@ class DuckDB:
         ]
         rows = "juncture_table"
         if self._limit is not None:  # codes first: the window then carries nothing else
-            raw = self._limit.raw_columns(is_float=columns[self._limit.person.column] in _FLOATS)
+            floats = [name for name, kind in columns.items() if kind in _FLOATS]
+            raw = self._limit.raw_columns(floats)
             rows = f"(SELECT {', '.join([*listed, *raw])} FROM juncture_table)"
             listed = [*map(_DIALECT.quote_name, self.domain), self._limit.fate]
         sql = f"CREATE TEMP TABLE {self._name} AS SELECT {', '.join(listed)} FROM {rows}"
@@ -164,9 +165,11 @@ class DuckDB:
         if suspects:  # only then are the raw values looked at again
             refuse_errors(self.schema, exact_mismatches(self._relation, self.schema, suspects))
         if self._limit is not None:
-            lost = f"{_DIALECT.quote_name(FATE)} = {int(RowFate.WITHOUT_PERSON)}"
-            counted = self._exact_answers(f"SELECT COUNT(*) AS n FROM {self._name} WHERE {lost}")
-            self._limit.refuse_without_person(int(counted["n"][0]))
+            fate = _DIALECT.quote_name(FATE)
+            found = self._exact_answers(
+                f"SELECT {fate} AS fate, COUNT(*) AS n FROM {self._name} GROUP BY ALL"
+            )
+            self._limit.refuse_rows(dict(zip(found["fate"], found["n"], strict=True)))
 
     def _select(self, used: Domain) -> str:
         """SQL for the shifted codes of some columns."""

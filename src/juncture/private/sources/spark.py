@@ -16,7 +16,7 @@ import numpy as np
 
 from juncture.private.sources.encoding import SparkDialect, code_expressions, fate_expression
 from juncture.private.sources.mismatches import MISMATCHES, Mismatch, split_counts
-from juncture.private.sources.row_limit import FATE, RowFate, RowLimit
+from juncture.private.sources.rows import FATE, RowLimit
 from juncture.private.sources.shared_counts import count_cliques
 from juncture.private.sources.validation import refuse_absent, refuse_errors
 from juncture.tables.domain import Clique, Domain
@@ -46,10 +46,10 @@ class Spark:
             f"{code} AS {_DIALECT.quote_name(name)}"
             for name, code in code_expressions(schema, _DIALECT, integers).items()
         ]
-        self._limit = None if schema.person is None else RowLimit(schema.person, _DIALECT)
+        self._limit = RowLimit.of_schema(schema, _DIALECT)
         if self._limit is not None:  # codes first: the window then carries nothing else
-            person = self._limit.person.column
-            raw = self._limit.raw_columns(is_float=kinds[person] in _FLOATS)
+            floats = [name for name, kind in kinds.items() if kind in _FLOATS]
+            raw = self._limit.raw_columns(floats)
             rows = frame.selectExpr(*codes, *raw)
             codes = [*map(_DIALECT.quote_name, schema.domain), self._limit.fate]
         else:
@@ -66,8 +66,8 @@ class Spark:
         self._counted = self._codes
         if self._limit is not None:
             fate = _DIALECT.quote_name(FATE)
-            lost = self._codes.where(f"{fate} = {int(RowFate.WITHOUT_PERSON)}")
-            self._limit.refuse_without_person(int(lost.count()))
+            found = self._codes.groupBy(fate).count().collect()
+            self._limit.refuse_rows({int(row[0]): int(row[1]) for row in found})
             self._counted = self._codes.where(self._limit.is_counted)
 
     @property

@@ -255,8 +255,9 @@ def _render_limits(guarantee: Guarantee) -> Markup:
         _describe_unit(guarantee),
         (
             "The schema is public.",
-            "Names of attributes, their values and the edges of intervals are taken to be known "
-            "without looking at the data. They are not protected.",
+            "Names of attributes, their values and the edges of intervals, rules between columns "
+            "and known totals are taken to be known without looking at the data. They are not "
+            "protected.",
         ),
         (
             "Releases add up.",
