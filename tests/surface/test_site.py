@@ -29,6 +29,7 @@ LOOKED_AT = (
     "how-it-works",
     "guarantee",
     "reference",
+    "how-to/release-a-raw-table",
     "how-to/release-a-table",
 )
 LOADED = re.compile(

@@ -27,6 +27,7 @@ PAGES = {
         "wrote people.html",
     ],
     "docs/schema.md": ["The table agrees with the schema.", "wrote draft.toml"],
+    "docs/how-to/release-a-raw-table.md": ["found     gain", "COUNT"],
     "docs/how-to/release-a-table.md": ["The ledger can pay", "error: `cost` must leave", "people"],
     "docs/how-to/join-noisy-tables.md": ["does not fit its own noise", "wrote joined.jct"],
     "docs/how-to/synthesize-a-data-frame.md": ["Synthesizer(epsilon 1", "refused: the ledger"],

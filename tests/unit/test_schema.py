@@ -107,7 +107,7 @@ GOOD = {"format": "juncture schema", "version": 1}
     ("content", "words"),
     [
         ({}, "must begin with format"),
-        ({**GOOD, "version": 4}, "must begin with format .*Upgrade"),
+        ({**GOOD, "version": 9}, "must begin with format .*Upgrade"),
         ({**GOOD, "missing_values": "NA"}, "`missing_values` must be a list of texts"),
         (
             {**GOOD, "columns": {"x": {"kind": "boolean", "missing_values": [True]}}},
@@ -325,7 +325,7 @@ def test_a_value_for_outside_must_fit(column: Callable[[], Column], words: str) 
     ("entries", "words"),
     [
         ("edges = [3, 2]", "`edges` must be at least two whole numbers, each larger"),
-        ("edges = [0, 1, 1]", "`edges` must be at least two whole numbers, each larger"),
+        ("edges = [0, 1, 1, 5]", "`edges` must be at least two whole numbers, each larger"),
         ('edges = "no"', "`edges` must be at least two whole numbers"),
         ("edges = [0, 1.5]", "`edges` must be at least two whole numbers"),
         ("edges = [0, 10]\nspecial = 3", "`special` must be a list of whole numbers; got 3"),

@@ -196,6 +196,15 @@ NeighboursOption = Annotated[
         "replace, what a record says (the number of records is then public).",
     ),
 ]
+BinningShare = Annotated[
+    float | None,
+    typer.Option(
+        "--binning-share",
+        metavar="SHARE",
+        help="The share of the budget for finding private bins and values, where the schema has "
+        "any. By default 0.02 for each such column, and at most 0.2.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
 

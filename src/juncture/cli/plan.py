@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ import typer
 
 from juncture.cli.console import format_pairs, format_table, require_file, say, say_json
 from juncture.cli.options import (
+    BinningShare,
     Cliques,
     Delta,
     Epsilon,
@@ -37,6 +39,7 @@ from juncture.cli.options import (
 if TYPE_CHECKING:
     from juncture.engine.oracle_choice import OracleChoice
     from juncture.mechanisms.mechanism import MarginalForecast, Run
+    from juncture.privacy.accounting import Cost
     from juncture.privacy.ledger import Ledger
 
 
@@ -54,6 +57,7 @@ def plan(
     target: Target = None,
     seed: Seed = 0,
     neighbours: NeighboursOption = None,
+    binning_share: BinningShare = None,
     records: Annotated[
         int | None,
         typer.Option(
@@ -80,7 +84,8 @@ def plan(
     A marginal is a table of counts over some columns. For hdmm, the expected error of every
     marginal is shown, from its own measurement alone; the model joins all measurements and is
     usually more accurate. The other mechanisms choose after seeing the data, so only what is known
-    beforehand is shown: rounds, prices and noise.
+    beforehand is shown: rounds, prices and noise. Where the schema has private bins or values, what
+    finding them costs is shown, and the rest as if there were as many of them as there may be.
 
     \b
     Mechanisms:
@@ -96,24 +101,28 @@ def plan(
     from juncture.mechanisms.registry import prepare
     from juncture.private.curator import refuse_private_number
     from juncture.tables.schema_toml import read_schema
-    from juncture.workflow.release import resolve_neighbours
+    from juncture.workflow.closing import plan_closing
+    from juncture.workflow.release import resolve_neighbours, with_budget
 
     require_file(schema, "--schema")
     budget, name = make_budget(epsilon, delta, rho), check_mechanism(mechanism)
     known = read_schema(schema)
-    workload = WorkloadOptions(marginals, cliques, triples, seed, target).build(known.domain)
+    workload = WorkloadOptions(marginals, cliques, triples, seed, target).build(known.widest.domain)
     payer = None if ledger is None else open_ledger(ledger)
     relation = resolve_neighbours(ledger, parse_neighbours(neighbours), known.person)
     refuse_private_number(known, relation)
-    PublicFacts.of_schema(known)  # refuses rules and known totals that contradict each other
-    chosen = choose_mechanism(name, oracle, budget, workload)
-    run = prepare(chosen, budget, workload, relation, records)
+    PublicFacts.of_schema(known.widest)  # refuses rules and totals that contradict each other
+    closing = plan_closing(known, budget, relation, binning_share)
+    chosen = with_budget(choose_mechanism(name, oracle, budget, workload), budget, closing.rest)
+    run = prepare(chosen, closing.rest, workload, relation, records)
     note_fallback(name, run.mechanism)
     note_noise(run.cell_stddev, records)
-    cost = budget.compose(run.costs)
+    costs = (*closing.costs, *run.costs)
+    cost = budget.compose(costs)
     if as_json:
-        can_pay = None if payer is None else _can_pay(payer, run)
-        say_json({**_to_json(run, cost), "affordable": can_pay})
+        can_pay = None if payer is None else _can_pay(payer, costs)
+        described = {**_to_json(run, cost), "events": len(costs), "binning": dict(closing.facts)}
+        say_json({**described, "affordable": can_pay})
         return
     say(str(run.plan or "The structure of the model will be chosen after seeing the data."))
     if run.oracle is not None:
@@ -121,19 +130,23 @@ def plan(
     say()
     say(f"Budget: {budget}. Protected: {relation}. Mechanism: {run.mechanism}.")
     bound = "" if run.costs_are_exact else "at most "
-    say(f"Cost of the whole run: {bound}{cost:.4g}, in {bound}{len(run.costs)} events.")
+    say(f"Cost of the whole run: {bound}{cost:.4g}, in {bound}{len(costs)} events.")
     if payer is not None:
-        can = "can" if _can_pay(payer, run) else "CANNOT"
+        can = "can" if _can_pay(payer, costs) else "CANNOT"
         say(f"The ledger {can} pay: {payer.remaining:.4g} of {payer.budget} is left.")
+    if closing.columns:
+        share = 1.0 - closing.rest.price.amount / budget.price.amount
+        say(f"\nFound privately first, for {100.0 * share:.3g} % of the budget:")
+        say(format_pairs(closing.facts))
     say()
     say(format_pairs(run.facts) if run.facts else _format_errors(run.marginals, records))
 
 
-def _can_pay(ledger: Ledger, run: Run) -> bool:
+def _can_pay(ledger: Ledger, costs: Sequence[Cost]) -> bool:
     from juncture.errors import BudgetExceeded
 
     try:
-        ledger.refuse_unaffordable(run.costs)
+        ledger.refuse_unaffordable(costs)
     except BudgetExceeded:
         return False
     return True

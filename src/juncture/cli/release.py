@@ -10,6 +10,7 @@ import typer
 from juncture.cli.bars import show_progress
 from juncture.cli.console import refuse_existing, refuse_same, require_file, say, say_json
 from juncture.cli.options import (
+    BinningShare,
     Cliques,
     DataFile,
     Delta,
@@ -74,6 +75,7 @@ def release(
     target: Target = None,
     seed: Seed = 0,
     neighbours: NeighboursOption = None,
+    binning_share: BinningShare = None,
     resume: Annotated[
         bool,
         typer.Option(
@@ -93,7 +95,7 @@ def release(
     default, the counts over every pair of columns. Errors are found before anything is spent, and
     what is spent is in the ledger before noise is drawn. Noise comes from the operating system's
     randomness and cannot be repeated. If the work is interrupted, --resume goes on with what was
-    paid for.
+    paid for. Private bins and values of the schema are found first, for a share of the budget.
 
     \b
     Mechanisms:
@@ -118,12 +120,13 @@ def release(
     known = read_schema(schema)
     known.refuse_draft("--schema", schema)
     note_doubtful_names(count_doubtful_names(list(known.columns)), len(known.columns))
-    wanted = WorkloadOptions(marginals, cliques, triples, seed, target).build(known.domain)
+    wanted = WorkloadOptions(marginals, cliques, triples, seed, target).build(known.widest.domain)
     with show_progress() as watch:
         made = release_table(
             private, known, budget, ledger=ledger, workload=wanted,
             mechanism=choose_mechanism(name, oracle, budget, wanted),
-            neighbours=parse_neighbours(neighbours), path=out, resume=resume, watch=watch,
+            neighbours=parse_neighbours(neighbours), path=out, resume=resume,
+            binning_share=binning_share, watch=watch,
         )  # fmt: skip
     note_fallback(name, made.mechanism)
     note_unmeasured(made.model.unmeasured)
@@ -157,6 +160,7 @@ def _summary(out: Path, made: Release, ledger: Ledger) -> dict[str, object]:
         "mechanism": made.mechanism,
         "fit": None if made.fit is None else made.fit.to_json(),
         "details": dict(made.details),
+        "found": [each.to_json() for each in made.found],
     }
 
 
@@ -164,6 +168,8 @@ def _print_summary(out: Path, made: Release, ledger: Ledger) -> None:
     say(f"wrote {out}")
     many = "clique" if len(made.model.cliques) == 1 else "cliques"
     say(f"  model     {len(made.model.cliques)} {many}, about {made.model.total:,.0f} records")
+    for each in made.found:
+        say(f"  {'found':<9} {each.name}: {each.n_found} {each.what}, for {each.price_words}")
     if made.fit is not None:
         say(f"  fit       {made.fit.oracle_calls} steps. {made.fit.status.headline}")
         if made.fit.record_words:

@@ -29,7 +29,7 @@ from juncture.cli.options import (
 if TYPE_CHECKING:
     from juncture.private.check import TableCheck
     from juncture.private.sources.files import TableFile
-    from juncture.tables.columns import Column
+    from juncture.tables.columns import Column, Open
     from juncture.tables.schema import Schema
 
 app = typer.Typer(
@@ -190,19 +190,38 @@ def _table_verdict(result: TableCheck) -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, column: Column) -> tuple[str, str, str, str, str, int]:
+def _row(name: str, column: Column) -> tuple[str, str, str, str, str, int | str]:
+    from juncture.tables.columns import Open
+
+    if isinstance(column, Open):
+        return _open_row(name, column)
     labels = [str(label) for label in column.coding.labels[: column.n_regular]]
     values = ", ".join(labels) if len(labels) <= 4 else f"{labels[0]} ... {labels[-1]}"
     shown = values if len(values) <= 40 else f"{values[:37]}..."
+    return name, column.kind, shown, *_special_words(column), column.coding.size
+
+
+def _open_row(name: str, column: Open) -> tuple[str, str, str, str, str, str]:
+    """A column whose bins or values are still to be found: how many codes there will be at most."""
+    shown = "found privately"
+    if column.n_regular:
+        shown += f", {column.coding.labels[0]} ... {column.coding.labels[column.n_regular - 1]}"
+    return name, column.kind, shown, *_special_words(column), f"<= {column.widest.coding.size}"
+
+
+def _special_words(column: Column) -> tuple[str, str]:
     missing = "a code" if column.missing else "an error"
     outside = {"code": "a code", "error": "an error", "nearest": "the nearest"}[column.outside]
-    return name, column.kind, shown, missing, outside, column.coding.size
+    return missing, outside
 
 
 def _verdict(schema: Schema) -> str:
     from juncture.engine.plan_text import format_count
 
-    size = f"{len(schema.columns)} columns, {format_count(schema.domain.size)} possible records"
+    possible = format_count(schema.widest.domain.size)
+    size = f"{len(schema.columns)} columns, {possible} possible records"
+    if schema.open_columns:
+        size += f" at most; {len(schema.open_columns)} with private bins or values"
     if not schema.drafted:
         return f"{size}. Valid. Written by a person: ready for a release."
     if schema.confirmed:

@@ -11,6 +11,7 @@ import datetime as dt
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -114,7 +115,17 @@ class Curator:
         self._sampler: Sampler = ExactSampler()
         self._events: list[Entry] = []
         self._ticket: Ticket | None = None
+        self._holds_price = False
         self._day = dt.datetime.now(dt.UTC).date().isoformat()
+
+    def with_source(self, source: Source) -> Curator:
+        """A curator of the same table under another schema; it goes on with this one's events."""
+        other = copy(self)
+        if not source.is_public:
+            raise NotPublic.of_draft("source.schema")
+        _refuse_other_person(source, self._ledger)
+        other._source = KeptCounts(source)
+        return other
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.domain)} attributes, {self._ledger!r})"
@@ -349,10 +360,12 @@ class Curator:
         then may its result be seen. If it fails, the price is given back too, unless there is a
         journal with something in it: then it stays reserved for those who resume the run.
         """
-        if self._has_ended():  # everything was paid and drawn: its outcomes may be used again
+        # Everything was paid and drawn: its outcomes may be used again. Or this run is part of one
+        # whose price is held.
+        if self._has_ended() or self._holds_price:
             yield
             return
-        self._ticket = self._begin(costs, what)
+        self._ticket, self._holds_price = self._begin(costs, what), True
         try:
             yield
         except BaseException:
@@ -362,7 +375,7 @@ class Curator:
         else:
             self._ledger.end(self._ticket)
         finally:
-            self._ticket = None
+            self._ticket, self._holds_price = None, False
 
     def _begin(self, costs: Sequence[Cost], what: str) -> Ticket:
         journal = self._journal

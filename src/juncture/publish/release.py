@@ -26,14 +26,17 @@ from juncture.model.record_distribution import RecordDistribution
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish import archive, format_1, format_2
 from juncture.publish.archive import Document
+from juncture.publish.found import FoundColumn
 from juncture.publish.intervals import IntervalAnswer
 from juncture.publish.record_io import check_records, write_records
 from juncture.publish.release_io import (
+    read_fine,
     read_measurement,
     read_model,
     recompute_marginals,
     refuse_large,
     write_codebook,
+    write_fine,
     write_measurement,
 )
 from juncture.publish.replica_io import read_replicas, write_replicas
@@ -53,7 +56,8 @@ if TYPE_CHECKING:
     from juncture.publish.intervals import IntervalSqlAnswer
 
 # Version 4 is version 3 that may have the records of a model without a tree, version 5 is version 4
-# that may have more entries: the ledger's hash and the person in its guarantee, and replicas.
+# that may have more entries: the ledger's hash and the person in its guarantee, replicas, what was
+# found privately, and fine histograms.
 FORMAT, VERSION, OLDEST = "juncture release", 5, 3
 
 
@@ -92,8 +96,15 @@ class Release:
     """Other facts by name, for people: plain numbers, texts and lists."""
     replicas: ReplicaRecipe | Replicas = field(default_factory=ReplicaRecipe)
     """How to make the replicas that intervals come from; or they themselves, where kept."""
+    found: Sequence[FoundColumn] = ()
+    """How bins and values were found privately, for columns where they were."""
 
     def __post_init__(self) -> None:
+        if self.schema is not None and self.schema.open_columns:
+            raise InvalidInput(
+                "`schema` must be closed: a release has the bins and values that were found; got "
+                f"{', '.join(self.schema.open_columns)} still open."
+            )
         if self.schema is not None:
             self.schema.refuse_draft("schema")
         if self.schema is not None and self.schema.domain != self.model.domain:
@@ -148,9 +159,17 @@ class Release:
             document["records"] = write_records(distribution, arrays)
         if self.replicas != ReplicaRecipe():
             document["replicas"] = write_replicas(self.replicas, arrays)
+        self._add_found(document, arrays)
         target = Path(path)
         archive.write(target, document, arrays)
         return target
+
+    def _add_found(self, document: Document, arrays: list[Vector]) -> None:
+        """Add what was found privately, and the fine histograms, if there are any."""
+        fine = {} if self.schema is None else write_fine(self.schema, arrays)
+        if fine or self.found:
+            document["fine"] = fine
+            document["found"] = [each.to_json() for each in self.found]
 
     def __repr__(self) -> str:
         parts = [repr(self.model), count_noun(len(self.measurements), "measurement")]
@@ -352,13 +371,18 @@ def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactor
         )
     domain = Domain([(name, size) for name, size in document["domain"]])
     refuse_large(domain, document["cliques"])
-    schema, guarantee, fit = document["schema"], document["guarantee"], document["fit"]
+    guarantee, fit = document["guarantee"], document["fit"]
+    text, fine = document["schema"], document.get("fine", {})
+    schema = None if text is None else read_fine(parse_schema(tomllib.loads(text)), fine, arrays)
     measurements = tuple(read_measurement(m, domain, arrays) for m in document["measurements"])
     model = read_model(document, domain, arrays, oracle)
+    if schema is not None and fine:  # the codebook of the file does not know what lies inside bins
+        model = model.with_codebook(schema.codebook)
     replicas = document.get("replicas")
     return Release(
-        schema=None if schema is None else parse_schema(tomllib.loads(schema)),
+        schema=schema,
         model=model,
+        found=tuple(FoundColumn.from_json(each) for each in document.get("found", ())),
         measurements=measurements,
         replicas=ReplicaRecipe()
         if replicas is None

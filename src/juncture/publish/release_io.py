@@ -23,11 +23,15 @@ from juncture.publish import query_io
 from juncture.publish.archive import Document
 from juncture.publish.record_io import read_distribution
 from juncture.tables.codebook import Codebook, Coding, Meaning, Special
+from juncture.tables.columns import Date
 from juncture.tables.columns.base import refuse_many_values
+from juncture.tables.columns.bins import Binned
 from juncture.tables.domain import Domain
+from juncture.tables.histogram import FineHistogram
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.periods import Period
+from juncture.tables.schema import Schema
 
 # How far stored marginals may be from those of the stored potentials; all are probabilities.
 _TOLERANCE = 1e-6
@@ -123,6 +127,29 @@ def read_measurement(entry: Document, domain: Domain, arrays: list[Vector]) -> M
     )
     measurement.operator(domain)
     return measurement
+
+
+def write_fine(schema: Schema, arrays: list[Vector]) -> Document:
+    """The fine histograms of a schema's columns as data; their numbers go to the arrays."""
+    fine: Document = {}
+    for name, column in schema.columns.items():
+        if isinstance(column, Binned | Date) and column.fine is not None:
+            arrays += [np.array(column.fine.edges), np.array(column.fine.masses)]
+            fine[name] = {"edges": len(arrays) - 2, "masses": len(arrays) - 1}
+    return fine
+
+
+def read_fine(schema: Schema, fine: Document, arrays: list[Vector]) -> Schema:
+    """The schema with the fine histograms that `write_fine` wrote."""
+    columns = dict(schema.columns)
+    for name, entry in fine.items():
+        column = columns[name]
+        if not isinstance(column, Binned | Date):
+            raise TypeError(name)
+        edges, masses = arrays[entry["edges"]], arrays[entry["masses"]]
+        histogram = FineHistogram(tuple(edges.tolist()), tuple(masses.tolist()))
+        columns[name] = replace(column, fine=histogram)
+    return replace(schema, columns=columns)
 
 
 def write_codebook(codebook: Codebook) -> Document | None:

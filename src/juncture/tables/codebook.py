@@ -19,6 +19,7 @@ import numpy as np
 from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput
 from juncture.tables.domain import Domain
+from juncture.tables.histogram import FineHistogram
 from juncture.tables.periods import Period, name_period, to_date, to_day_number
 from juncture.tables.spread import Spread, spread_below
 
@@ -54,6 +55,7 @@ class Coding:
     - `period`: intervals are of days, counted from 1970-01-01, and are called by this period.
     - `means`: for each code that is an interval, the mean of the numbers in it, if known; else the
       middle is taken.
+    - `fine`: a histogram of the numbers or days inside the intervals, if known.
 
     >>> Coding(("female", "male", None)).labels
     ('female', 'male', None)
@@ -66,6 +68,7 @@ class Coding:
     whole: bool = False
     period: Period | None = None
     means: tuple[float | None, ...] | None = None
+    fine: FineHistogram | None = None
 
     def __post_init__(self) -> None:
         plain = tuple(m.item() if isinstance(m, np.generic) else m for m in self.meanings)
@@ -151,11 +154,18 @@ class Coding:
         shift = 0.5 if self.counts_whole else 0.0
         means = self.means or (None,) * self.size
         return tuple(
-            _spread(meaning[0] - shift, meaning[1] - shift, mean)
-            if isinstance(meaning, tuple)
-            else None
+            self._spread(meaning, mean, shift) if isinstance(meaning, tuple) else None
             for meaning, mean in zip(self.meanings, means, strict=True)
         )
+
+    def _spread(self, interval: tuple[float, float], mean: float | None, shift: float) -> Spread:
+        low, high = interval
+        if self.fine is not None:
+            edges, masses = self.fine.inside(low, high)
+            return Spread.stepped(edges - shift, masses)
+        if mean is None:
+            return Spread(low - shift, high - shift)
+        return Spread.with_mean(low - shift, high - shift, mean)
 
     @property
     def numbers(self) -> Vector:
@@ -183,6 +193,9 @@ class Coding:
         tilt = np.array([0.0 if each is None else each.tilt for each in self.spreads])
         with np.errstate(invalid="ignore", divide="ignore"):
             share = spread_below(np.clip((cut - low) / (high - low), 0.0, 1.0), tilt)
+        for code, spread in enumerate(self.spreads):
+            if spread is not None and spread.steps is not None:
+                share[code] = spread.share(spread.low, min(max(cut, spread.low), spread.high))
         return np.where(np.isnan(low), 0.0, np.where(low == high, point, share))
 
     def match(self, value: object) -> Vector:
@@ -228,10 +241,6 @@ class Coding:
             for value, spread in zip(self.values, self.spreads, strict=True)
         ]
         return np.array(ends).reshape(-1, 2)[:, 0], np.array(ends).reshape(-1, 2)[:, 1]
-
-
-def _spread(low: float, high: float, mean: float | None) -> Spread:
-    return Spread(low, high) if mean is None else Spread.with_mean(low, high, mean)
 
 
 def _format_number(number: float) -> str:

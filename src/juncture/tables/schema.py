@@ -11,7 +11,7 @@ for values outside the domain. The kinds of columns are in `juncture.tables.colu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput, NotPublic
 from juncture.tables.codebook import Codebook
-from juncture.tables.columns import Column
+from juncture.tables.columns import Column, Open
 from juncture.tables.domain import Domain
 from juncture.tables.known import Known
 from juncture.tables.person import Person
@@ -87,6 +87,17 @@ class Schema:
     def codebook(self) -> Codebook:
         """What the codes stand for."""
         return Codebook({name: column.coding for name, column in self.columns.items()})
+
+    @cached_property
+    def open_columns(self) -> dict[str, Open]:
+        """The columns whose bins or values are still to be found privately."""
+        return {name: each for name, each in self.columns.items() if isinstance(each, Open)}
+
+    @cached_property
+    def widest(self) -> Schema:
+        """The schema with as many codes as its open columns may get: for planning, without data."""
+        widest = {name: column.widest for name, column in self.open_columns.items()}
+        return replace(self, columns={**self.columns, **widest}) if widest else self
 
     @property
     def is_public(self) -> bool:

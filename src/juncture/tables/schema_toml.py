@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from juncture.errors import InvalidInput, UnreadableFile
-from juncture.tables.columns import Column, Outside, column_kinds
+from juncture.tables.columns import Column, Outside, column_kinds, find_kind
 from juncture.tables.columns.base import (
     TomlTable,
     call_with_entries,
@@ -137,7 +137,7 @@ def _read_column(
         if "outside" in entries:
             entries["outside"] = parse_outside(entries["outside"])
         own, outside_value = entries.pop("missing_values", None), entries.pop("outside_value", None)
-        column = kinds[kind].from_toml(entries)
+        column = find_kind(kind, entries).from_toml(entries)
         if outside_value is not None:
             column = replace(column, outside_value=outside_value)
         if own is not None:

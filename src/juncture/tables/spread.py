@@ -1,9 +1,12 @@
-"""How the numbers in an interval are spread: evenly, or as evenly as their mean allows.
+"""How the numbers in an interval are spread: evenly, as evenly as their mean allows, or by steps.
 
 The model knows how many records an interval holds, not where in it they lie. Of all distributions
 with a given mean, the one with the largest entropy has the density exp(tilt * u) at the share u of
 the way; it is even where the tilt is 0, which puts the mean in the middle. Whole numbers are taken
 as cells of width 1 around them: the interval of 3, 4 and 5 reaches from 2.5 to 5.5.
+
+Where a fine histogram of the column is known, its pieces inside the interval are the steps: the
+numbers of each piece are spread evenly over it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +33,14 @@ _MAX_LISTED = 64
 
 
 @dataclass(frozen=True)
+class Steps:
+    """Pieces of an interval: their edges, and the share of the records below each edge."""
+
+    edges: tuple[float, ...]
+    below: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Spread:
     """The distribution of the numbers in an interval.
 
@@ -42,6 +54,22 @@ class Spread:
     low: float
     high: float
     tilt: float = 0.0
+    steps: Steps | None = None
+    """Where the shares of pieces are known; the tilt is then 0."""
+
+    @classmethod
+    def stepped(cls, edges: Vector, masses: Vector) -> Spread:
+        """The spread over pieces between edges; even where they hold nothing.
+
+        >>> Spread.stepped(np.array([0.0, 1.0, 11.0]), np.array([9.0, 1.0])).share(0.0, 6.0)
+        0.95
+        """
+        low, high, total = float(edges[0]), float(edges[-1]), float(masses.sum())
+        if len(masses) == 1 or total <= 0.0:
+            return cls(low, high)
+        below = np.concatenate([[0.0], np.cumsum(masses) / total])
+        below[-1] = 1.0
+        return cls(low, high, steps=Steps(tuple(edges.tolist()), tuple(below.tolist())))
 
     @classmethod
     def with_mean(cls, low: float, high: float, mean: float) -> Spread:
@@ -57,6 +85,11 @@ class Spread:
 
     def mean(self, left: float, right: float) -> float:
         """The mean of the numbers between two numbers inside the interval."""
+        if self.steps is not None:
+            points, shares = self._pieces(left, right)
+            total = sum(shares)
+            weighted = sum(p * s for p, s in zip(points, shares, strict=True))
+            return weighted / total if total else 0.5 * (left + right)
         width = right - left
         return left + width * _mean(self.tilt * width / (self.high - self.low))
 
@@ -69,6 +102,8 @@ class Spread:
         share, width = self.share(left, right), right - left
         if n_points == 1:
             return [self.mean(left, right)], [share]
+        if self.steps is not None:
+            return self._pieces(left, right)
         points, weights = np.polynomial.legendre.leggauss(n_points)
         points = (points + 1.0) / 2.0
         tilt = self.tilt * width / (self.high - self.low)
@@ -87,7 +122,16 @@ class Spread:
         numbers = [float(first + k) for k in range(n_numbers)]
         return numbers, [self.share(number - 0.5, number + 0.5) for number in numbers]
 
+    def _pieces(self, left: float, right: float) -> tuple[list[float], list[float]]:
+        """The middles of the steps between two numbers, and their shares."""
+        assert self.steps is not None  # by the callers
+        inner = [edge for edge in self.steps.edges if left < edge < right]
+        pieces = list(pairwise([left, *inner, right]))
+        return [0.5 * (a + b) for a, b in pieces], [self.share(a, b) for a, b in pieces]
+
     def _below(self, number: float) -> float:
+        if self.steps is not None:
+            return float(np.interp(number, self.steps.edges, self.steps.below))
         share = (number - self.low) / (self.high - self.low)
         return float(spread_below(np.array(share), np.array(self.tilt)))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from juncture._util.notebook_bar import show_in_notebook
 from juncture._util.watch import Watch
@@ -14,23 +15,25 @@ from juncture.errors import InvalidInput
 from juncture.fit.public_facts import PublicFacts
 from juncture.mechanisms.mechanism import Mechanism, Run
 from juncture.mechanisms.registry import prepare
-from juncture.privacy.accounting import Neighbours
+from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger, refuse_overspending
 from juncture.private.curator import Curator, refuse_private_number
 from juncture.private.journal import Journal, journal_path
-from juncture.private.sources.read import read_table
+from juncture.private.sources.read import close_table, read_table
 from juncture.publish.release import Release
 from juncture.tables.person import Person
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import read_schema, schema_toml
 from juncture.tables.workload import Workload
+from juncture.workflow.closing import ClosingPlan, plan_closing
 
 if TYPE_CHECKING:
     from juncture.private.sources.read import Table
+    from juncture.private.sources.source import OpenSource, Source
 
 
-def release(
+def release(  # noqa: PLR0913
     table: Table,
     schema: Schema | str | Path,
     budget: Budget,
@@ -41,6 +44,7 @@ def release(
     neighbours: Neighbours | None = None,
     path: str | Path | None = None,
     resume: bool = False,
+    binning_share: float | None = None,
     watch: Watch | None = None,
 ) -> Release:
     """Measure a private table under a budget and fit a model: the release can be published.
@@ -65,6 +69,8 @@ def release(
       it is complete, every noisy answer is kept beside it, in a file with `.partial` at the end.
     - `resume`: go on with a release that was interrupted, from what is kept beside `path`: what was
       paid for is used, not paid for again. All other arguments must be the same.
+    - `binning_share`: the share of the budget for finding private bins and values, where the schema
+      has any; by default two hundredths for each such column, and at most a fifth.
     - `watch`: called with the progress of the work; by default, a notebook shows bars.
 
     >>> from tempfile import TemporaryDirectory
@@ -79,23 +85,28 @@ def release(
     """
     known = schema if isinstance(schema, Schema) else read_schema(schema)
     known.refuse_draft("schema")
-    file, wanted = Path(ledger), _make_workload(known, workload)
+    file = Path(ledger)
     protected = resolve_neighbours(file, neighbours, known.person)
+    closing = plan_closing(known, budget, protected, binning_share)
     refuse_private_number(known, protected)
-    PublicFacts.of_schema(known)  # refuses rules and known totals that contradict each other
+    PublicFacts.of_schema(known.widest)  # refuses rules and totals that contradict each other
+    wanted = make_workload(known.widest, workload)
+    chosen = with_budget(mechanism, budget, closing.rest)
     kept = None if path is None else journal_path(path)
     begun = _open_unfinished(kept) if resume else None
     if not resume:
         _refuse_unfinished(kept)
     if not protected.n_records_is_public:  # nothing about the table is needed to prepare
-        run = prepare(mechanism, budget, wanted, protected)
-        _refuse_unaffordable(file, budget, run, begun)
+        run = prepare(chosen, closing.rest, wanted, protected)
+        _refuse_unaffordable(file, budget, [*closing.costs, *run.costs], begun)
         source = read_table(table, known)
     else:  # both of two neighbouring tables have the same number of records: it is public
         source = read_table(table, known)
-        run = prepare(mechanism, budget, wanted, protected, source.exact_n_records)
-        _refuse_unaffordable(file, budget, run, begun)
+        run = prepare(chosen, closing.rest, wanted, protected, source.exact_n_records)
+        _refuse_unaffordable(file, budget, [*closing.costs, *run.costs], begun)
     settings = _describe_settings(known, budget, run, mechanism)
+    if closing.columns:
+        settings["binning_share"] = binning_share
     if begun is not None:
         begun.refuse_other_settings(settings)
     load_routines()  # compiling may be interrupted: neither journal nor ledger is left behind
@@ -103,12 +114,55 @@ def release(
     book = Ledger(file) if file.exists() else Ledger.create(file, budget, protected)
     curator = Curator(source, book, journal)
     with _note_spending(curator, journal), show_in_notebook() as show:
-        made = run(curator, watch=watch or show).release()
+        if closing.columns:
+            with curator.reserve([*closing.costs, *run.costs], run.mechanism):
+                made = _release_open(curator, source, closing, chosen, wanted, watch or show)
+        else:
+            made = run(curator, watch=watch or show).release()
         if path is not None:
             made.save(path)
     if journal is not None:
         journal.remove()
     return made
+
+
+def _release_open(
+    curator: Curator,
+    source: Source,
+    closing: ClosingPlan,
+    mechanism: str | Mechanism | None,
+    workload: Workload,
+    watch: Watch,
+) -> Release:
+    """Close the schema, then measure the table under the closed one."""
+    n_before = len(curator.events)
+    closed = closing.run(curator, watch)
+    table = close_table(cast("OpenSource", source), closed.schema, closed.codes)
+    inner = curator.with_source(table)
+    wanted = Workload.of_marginals(closed.schema.domain, workload.cliques)
+    n_records = curator.public_n_records
+    run = prepare(mechanism, closing.rest, wanted, curator.neighbours, n_records)
+    made = run(inner, watch=watch).release()
+    guarantee = curator.guarantee_since(n_before, closing.budget)
+    return replace(made, guarantee=guarantee, found=closed.found)
+
+
+def with_budget(
+    mechanism: str | Mechanism | None, budget: Budget, rest: Budget
+) -> str | Mechanism | None:
+    """The mechanism with what is left of a budget, if it is an object with that budget."""
+    if mechanism is None or isinstance(mechanism, str) or rest == budget:
+        return mechanism
+    if mechanism.budget != budget:
+        raise InvalidInput(
+            f"`mechanism` must have the budget of the release ({budget}); got {mechanism.budget}."
+        )
+    if not is_dataclass(mechanism):
+        raise InvalidInput(
+            "`mechanism` must be a dataclass where the schema has private bins or values: it gets "
+            f"what finding them leaves of the budget; got {type(mechanism).__name__}."
+        )
+    return replace(mechanism, budget=rest)
 
 
 def _open_unfinished(kept: Path | None) -> Journal:
@@ -183,16 +237,19 @@ def resolve_neighbours(
     return own
 
 
-def _refuse_unaffordable(ledger: Path, budget: Budget, run: Run, begun: Journal | None) -> None:
+def _refuse_unaffordable(
+    ledger: Path, budget: Budget, costs: Sequence[Cost], begun: Journal | None
+) -> None:
     """Refuse a run that the ledger, or a new one with this budget, could not pay to its end."""
     if ledger.exists():
         tag = None if begun is None else begun.tag
-        Ledger(ledger).refuse_unaffordable(run.costs, tag=tag)
+        Ledger(ledger).refuse_unaffordable(costs, tag=tag)
     else:
-        refuse_overspending(budget, run.costs)
+        refuse_overspending(budget, costs)
 
 
-def _make_workload(schema: Schema, workload: Workload | Iterable[Iterable[str]] | None) -> Workload:
+def make_workload(schema: Schema, workload: Workload | Iterable[Iterable[str]] | None) -> Workload:
+    """The workload that is asked for, over a closed schema; by default every pair of columns."""
     if isinstance(workload, Workload):
         return workload
     if workload is None:

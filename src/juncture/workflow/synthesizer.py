@@ -148,7 +148,7 @@ class Synthesizer:
             return self.workload
         if self.workload is not None:
             raise InvalidInput("`workload` must be None where `target` is given; got both.")
-        return Workload.with_target(schema.domain, self.target)
+        return Workload.with_target(schema.widest.domain, self.target)
 
 
 _PARAMETERS = (

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from juncture.private.sources.files import ArrowTable, TableFile, exact_relation
 from juncture.private.sources.mismatches import DUCK_INTEGERS, exact_mismatches
 from juncture.private.sources.rows import FATE, RowLimit
 from juncture.private.sources.source import CodedTable, code_type
-from juncture.private.sources.validation import refuse_absent, refuse_errors
+from juncture.private.sources.validation import refuse_absent, refuse_all_outside, refuse_errors
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.person import Person
@@ -76,6 +76,7 @@ class DuckDB:
         except duckdb.Error as error:
             raise UnreadableFile(redact_error(error)) from None
         self._refuse_errors()
+        refuse_all_outside(self, lambda names: exact_mismatches(self._relation, schema, names))
 
     @property
     def domain(self) -> Domain:
@@ -128,6 +129,28 @@ class DuckDB:
         result = self._exact_answers(self._select(self.domain))
         columns = {name: result[f"c{index}"] for index, name in enumerate(self.domain)}
         return CodedTable(self.domain, _shift(columns), self.schema, person=self.person)
+
+    def close(self, schema: Schema, codes: Mapping[str, tuple[int, ...]]) -> None:
+        """See `OpenSource.close`."""
+        listed = ", ".join(
+            f"CAST({self._closed_sql(name, codes.get(name))} AS {_code_type(schema.domain[name])}) "
+            f"AS {_DIALECT.quote_name(name)}"
+            for name in schema.columns
+        )
+        closed = f"juncture_codes_{uuid4().hex}"
+        self._exact_answers(
+            f"CREATE TEMP TABLE {closed} AS SELECT {listed} FROM {self._name}{self._where}"
+        )
+        self.drop()
+        self._name, self.schema, self._limit = closed, schema, None  # only rows that count are left
+
+    def _closed_sql(self, name: str, codes: tuple[int, ...] | None) -> str:
+        """SQL for a shifted code under the closed schema."""
+        quoted = _DIALECT.quote_name(name)
+        if codes is None:
+            return quoted
+        shifted = [code - MISSING for code in codes]
+        return _DIALECT.look_up(f"(CAST({quoted} AS BIGINT) - {-MISSING})", shifted)
 
     def drop(self) -> None:
         """Drop the temporary table; nothing can be counted afterwards."""
@@ -193,7 +216,7 @@ class DuckDB:
 
     def _answers(self, sql: str) -> dict[str, NDArray[Any]]:
         answer: Any = self._relation.query("juncture_table", sql)
-        return dict(answer.fetchnumpy())
+        return {} if answer is None else dict(answer.fetchnumpy())
 
 
 def _open_reader(answer: Any, n_rows: int) -> Iterable[pa.RecordBatch]:  # noqa: ANN401

@@ -64,6 +64,10 @@ class DuckDialect:
         listed = ", ".join(map(self.quote_text, values))
         return f"CAST(enum_code(TRY_CAST({expression} AS ENUM({listed}))) AS INTEGER)"
 
+    def look_up(self, expression: str, values: Sequence[int]) -> str:
+        """An element of a list."""
+        return f"list_extract([{', '.join(map(str, values))}], CAST({expression} AS BIGINT) + 1)"
+
     def days_since(self, day: dt.date, expression: str) -> str:
         """A difference of dates."""
         return f"date_diff('day', {date_literal(day)}, {expression})"
@@ -94,6 +98,11 @@ class SparkDialect:
         """The position in an array, minus one."""
         listed = ", ".join(map(self.quote_text, values))
         return f"CAST(nullif(array_position(array({listed}), {expression}), 0) - 1 AS INTEGER)"
+
+    def look_up(self, expression: str, values: Sequence[int]) -> str:
+        """An element of an array, which a text holds: a parser of thousands of literals is slow."""
+        listed = f"from_json('[{','.join(map(str, values))}]', 'array<int>')"
+        return f"element_at({listed}, CAST({expression} AS INT) + 1)"
 
     def days_since(self, day: dt.date, expression: str) -> str:
         """A difference of dates."""

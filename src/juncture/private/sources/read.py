@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard, cast
 
@@ -11,7 +12,7 @@ import duckdb
 from juncture.errors import InvalidInput
 from juncture.private.sources.duck import DuckDB
 from juncture.private.sources.files import AnyTable, ArrowTable, TableFile
-from juncture.private.sources.source import Source
+from juncture.private.sources.source import OpenSource, Source
 from juncture.private.sources.validation import refuse_absent
 from juncture.tables.foreign import refuse_foreign
 from juncture.tables.schema import Schema
@@ -78,6 +79,24 @@ def read_table(
 
 def _encode(table: AnyTable, schema: Schema, memory_limit: str, max_code_bytes: int) -> Source:
     source = DuckDB(table, schema, memory_limit=memory_limit)
+    # An open schema will be closed where the table lies; then its codes are smaller, too.
+    return source if schema.open_columns else _keep_in_memory(source, max_code_bytes)
+
+
+def close_table(
+    source: OpenSource,
+    schema: Schema,
+    codes: Mapping[str, tuple[int, ...]],
+    *,
+    max_code_bytes: int = MAX_CODE_BYTES,
+) -> Source:
+    """The table of an open schema under the closed one; the open source cannot be used any more."""
+    source.close(schema, codes)
+    return _keep_in_memory(source, max_code_bytes) if isinstance(source, DuckDB) else source
+
+
+def _keep_in_memory(source: DuckDB, max_code_bytes: int) -> Source:
+    """The codes in memory, if they are few enough."""
     if source.exact_code_bytes > max_code_bytes:
         return source
     codes = source.exact_codes()

@@ -51,6 +51,13 @@ class Source(Protocol):
         """The count of every cell of each clique, with axes in the order given."""
 
 
+class OpenSource(Source, Protocol):
+    """A private table under an open schema, which is still to be closed."""
+
+    def close(self, schema: Schema, codes: Mapping[str, tuple[int, ...]]) -> None:
+        """Go on under the closed schema: of some columns, each code has become another one."""
+
+
 class _CliqueLayout(NamedTuple):
     """What counting a clique needs."""
 

@@ -6,7 +6,7 @@ This is optional: it needs pyspark (the extra `spark`) and an existing session.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from juncture.private.sources.encoding import SparkDialect, code_expressions, fa
 from juncture.private.sources.mismatches import MISMATCHES, Mismatch, split_counts
 from juncture.private.sources.rows import FATE, RowLimit
 from juncture.private.sources.shared_counts import count_cliques
-from juncture.private.sources.validation import refuse_absent, refuse_errors
+from juncture.private.sources.validation import refuse_absent, refuse_all_outside, refuse_errors
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.person import Person
@@ -69,6 +69,7 @@ class Spark:
             found = self._codes.groupBy(fate).count().collect()
             self._limit.refuse_rows({int(row[0]): int(row[1]) for row in found})
             self._counted = self._codes.where(self._limit.is_counted)
+        refuse_all_outside(self, lambda _: _exact_mismatches(frame, schema, integers))
 
     @property
     def domain(self) -> Domain:
@@ -93,6 +94,25 @@ class Spark:
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""
         return count_cliques(self.domain, cliques, self._exact_table, _MAX_CELLS)
+
+    def close(self, schema: Schema, codes: Mapping[str, tuple[int, ...]]) -> None:
+        """See `OpenSource.close`."""
+        opened = self._codes
+        listed = [
+            f"{self._closed_sql(name, codes.get(name))} AS {_DIALECT.quote_name(name)}"
+            for name in schema.columns
+        ]
+        self._codes = self._counted = self._counted.selectExpr(*listed).persist()
+        self._codes.count()  # now, while the codes that it is made from are kept
+        weakref.finalize(self, _unpersist, self._codes)
+        _unpersist(opened)
+        self.schema = schema
+
+    @staticmethod
+    def _closed_sql(name: str, codes: tuple[int, ...] | None) -> str:
+        """SQL for a code under the closed schema."""
+        quoted = _DIALECT.quote_name(name)
+        return quoted if codes is None else _DIALECT.look_up(quoted, codes)
 
     def _exact_table(self, subdomain: Domain) -> Factor:
         """The counts of one clique; only occupied cells leave the engine."""

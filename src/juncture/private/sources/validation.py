@@ -5,12 +5,13 @@ The messages give the column and the number of such values, and never show them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from juncture.errors import InvalidInput
 from juncture.private.sources.encoding import expected_value
 from juncture.private.sources.mismatches import Mismatch
-from juncture.tables.columns import Column
+from juncture.private.sources.source import Source
+from juncture.tables.columns import Column, OpenBins
 from juncture.tables.schema import Schema
 
 # What to do about each of a mismatch's counts.
@@ -48,6 +49,34 @@ def refuse_errors(schema: Schema, mismatches: Mapping[str, Mismatch]) -> None:
             f"`table` must agree with the schema; got {_join(listed, 'and')}. Correct the schema, "
             f"or for such a column {_join(advice, 'or')}."
         )
+
+
+def refuse_all_outside(
+    source: Source, find_mismatches: Callable[[list[str]], Mapping[str, Mismatch]]
+) -> None:
+    """Refuse a column with private bins of which no value lies between the public bounds.
+
+    The raw values are only looked at again where all lie in the first or the last cell.
+    """
+    columns = {} if source.schema is None else source.schema.open_columns
+    bins = {name: each for name, each in columns.items() if isinstance(each, OpenBins)}
+    suspects = list[str]()
+    for name, table in zip(bins, source.exact_counts([(name,) for name in bins]), strict=True):
+        counts, cells = table.values, bins[name].cells
+        inner = sum(float(counts[cell.code]) for cell in cells[2:-2])
+        if (
+            inner == 0.0
+            and counts.sum() > counts[bins[name].n_regular :][: bins[name].missing].sum()
+        ):
+            suspects.append(name)
+    mismatches = find_mismatches(suspects) if suspects else {}
+    for name in suspects:
+        n_rows = source.exact_n_records - mismatches[name].missing
+        if mismatches[name].outside + mismatches[name].unreadable >= n_rows:
+            raise InvalidInput(
+                f"`low` and `high` must have values of the column between them; got a column "
+                f"{name!r} without any. Correct the bounds in the schema."
+            )
 
 
 def _describe(column: Column) -> tuple[str, str, str]:

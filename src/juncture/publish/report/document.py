@@ -16,6 +16,7 @@ from juncture.publish.count_noise import CountNoise
 from juncture.publish.release import Release
 from juncture.publish.report.distributions import render_attributes, render_pairs
 from juncture.publish.report.fit import render_fit
+from juncture.publish.report.found import render_found
 from juncture.publish.report.guarantee import render_guarantee
 from juncture.publish.report.ledger_section import render_ledger
 from juncture.publish.report.reuse import render_reuse
@@ -163,6 +164,8 @@ def _make_sections(release: Release, source: Path | None) -> list[Section]:
          render_guarantee(release.guarantee, model.total)),
         ("ledger", "Ledger", "The ledger: what was spent",
          render_ledger(release.guarantee, release.measurements)),
+        *([("found", "Bins and values", "Bins and values, found privately",
+            render_found(release.found, release.schema))] if release.found else []),
         ("structure", "Structure", "The structure of the model", render_structure(model)),
         ("attributes", "Attributes", f"The {named}, one by one",
          render_attributes(model, release.measurements)),

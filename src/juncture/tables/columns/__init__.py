@@ -4,6 +4,7 @@ To add a kind to the package, write its class in a module here and add it to the
 one from outside, pass the class to `register_column_kind`.
 """
 
+from juncture.errors import InvalidInput
 from juncture.tables.columns.base import Column, Outside, column_kinds, register_column_kind
 from juncture.tables.columns.boolean import Boolean
 from juncture.tables.columns.categorical import Categorical
@@ -11,6 +12,9 @@ from juncture.tables.columns.date import Date
 from juncture.tables.columns.display import Display, display_of
 from juncture.tables.columns.integer import Integer
 from juncture.tables.columns.number import Number
+from juncture.tables.columns.open import PRIVATE, Open, OpenBins
+from juncture.tables.columns.open_date import OpenDate
+from juncture.tables.columns.open_number import OpenInteger, OpenNumber
 from juncture.tables.columns.sql import Dialect, RawColumn
 from juncture.tables.columns.summary import ColumnSummary, RawType
 from juncture.tables.periods import Period
@@ -25,14 +29,40 @@ __all__ = [
     "Display",
     "Integer",
     "Number",
+    "Open",
+    "OpenBins",
+    "OpenDate",
+    "OpenInteger",
+    "OpenNumber",
     "Outside",
     "Period",
     "RawColumn",
     "RawType",
     "column_kinds",
     "display_of",
+    "find_kind",
     "register_column_kind",
 ]
 
 for _kind in (Categorical, Boolean, Integer, Number, Date):
     register_column_kind(_kind)
+
+# The entry that opens a column of each kind, and the class of such columns.
+_OPEN_KINDS: dict[str, tuple[str, type[Open]]] = {
+    "integer": ("bins", OpenInteger),
+    "number": ("bins", OpenNumber),
+    "date": ("bins", OpenDate),
+}
+
+
+def find_kind(kind: str, entries: dict[str, object]) -> type[Column]:
+    """The class of columns of a kind: the open one, where its bins or values are private."""
+    opening = [name for name in ("bins", "values") if entries.get(name) == PRIVATE]
+    if not opening:
+        return column_kinds()[kind]
+    if kind not in _OPEN_KINDS or opening != [_OPEN_KINDS[kind][0]]:
+        raise InvalidInput(
+            f"`{opening[0]}` must not be {PRIVATE!r} for the kind {kind}; got that. Bins of "
+            "numbers, integers and dates can be private."
+        )
+    return _OPEN_KINDS[kind][1]

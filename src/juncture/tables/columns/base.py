@@ -55,6 +55,8 @@ class Column(ABC):
 
     kind: ClassVar[str]
     """The kind's name in TOML."""
+    is_open: ClassVar[bool] = False
+    """Whether it stands for a column of its kind whose bins or values are still to be found."""
 
     missing: bool = False
     """Whether missing values get a code of their own; if not, they are an error."""
@@ -70,7 +72,8 @@ class Column(ABC):
     others as a missing value."""
 
     def __post_init__(self) -> None:
-        if _KINDS.get(getattr(self, "kind", "")) is not type(self):
+        registered = _KINDS.get(getattr(self, "kind", ""))
+        if registered is not type(self) and not self.is_open:
             raise InvalidInput(
                 f"`column` must be of a registered kind; got {type(self).__name__}. Pass the "
                 "class to register_column_kind."

@@ -16,7 +16,8 @@ from juncture.errors import InvalidInput
 from juncture.tables.codebook import Coding, Meaning
 from juncture.tables.columns.base import Column, TomlTable
 from juncture.tables.columns.sql import RawColumn, number_literal
-from juncture.tables.spread import Spread, draw_shares, infer_means
+from juncture.tables.histogram import FineHistogram
+from juncture.tables.spread import Spread, Steps, draw_shares, infer_means
 
 # With fewer bins than this there is no slope to follow.
 _MIN_BINS = 3
@@ -32,6 +33,8 @@ class Binned(Column):
     """Numbers that get codes of their own, before the bins: 0 for "nothing", -1 for "unknown"."""
     means: tuple[float, ...] = field(default=(), kw_only=True)
     """The mean of the numbers in each bin, where it is public; by default, bins are even."""
+    fine: FineHistogram | None = field(default=None, kw_only=True, repr=False)
+    """How the numbers lie inside the bins, where the bins were found privately."""
 
     def _check_bins(self) -> None:
         """Refuse special values and means that do not fit the bins."""
@@ -63,20 +66,24 @@ class Binned(Column):
         return (*self.special, *self.bins)
 
     def make_coding(self, meanings: tuple[Meaning, ...]) -> Coding:
-        """The coding, with the means of the bins."""
-        if not self.means:
-            return Coding(meanings)
+        """The coding, with the means of the bins, or what is known of the numbers in them."""
+        if self.fine is not None or not self.means:
+            return Coding(meanings, fine=self.fine)
         n_after = len(meanings) - self.n_regular
         means = [m if isinstance(b, tuple) else None for b, m in zip(self.bins, self.means)]  # noqa: B905
         return Coding(meanings, means=(*[None] * len(self.special), *means, *[None] * n_after))
 
     def with_likely_means(self, counts: NDArray[np.float64], floor: float) -> Self:
-        """The column with the means that the counts of its codes suggest, unless it has means.
+        """The column with the means that the counts of its codes suggest, unless it knows better.
 
         Only bins that touch each other tell about each other; a single value beside them does not.
         """
         spreads = self.coding.spreads[len(self.special) : self.n_regular]
-        if self.means or sum(spread is not None for spread in spreads) < _MIN_BINS:
+        if (
+            self.fine is not None
+            or self.means
+            or sum(spread is not None for spread in spreads) < _MIN_BINS
+        ):
             return self
         bins = zip(spreads, self.bins, counts[len(self.special) :], strict=False)
         means = [float(b) if s is None else s.mean(s.low, s.high) for s, b, _ in bins]  # type: ignore[arg-type]
@@ -113,7 +120,10 @@ class Binned(Column):
         """The special value itself, or a number drawn from the code's bin."""
         low, width, tilt = self._ends
         indices = np.minimum(codes, self.n_regular - 1)
-        shares = draw_shares(rng.random(len(codes)), tilt[indices])
+        uniform = rng.random(len(codes))
+        if self.fine is not None:
+            return draw_stepped(self.coding.spreads[: self.n_regular], low, indices, uniform)
+        shares = draw_shares(uniform, tilt[indices])
         return np.asarray(low[indices] + width[indices] * shares)
 
     @cached_property
@@ -127,6 +137,28 @@ class Binned(Column):
         ]
         low, width, tilt = np.array(rows).T
         return low, width, tilt
+
+
+def draw_stepped(
+    spreads: Sequence[Spread | None],
+    low: NDArray[np.float64],
+    indices: NDArray[np.integer[Any]],
+    uniform: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """A number of each code's spread, from even numbers in [0, 1); `low` where it has none.
+
+    The ways through all spreads lie one after another: code 3 has those from 3 to 4.
+    """
+    ways, numbers = list[float](), list[float]()
+    for code, spread in enumerate(spreads):
+        if spread is None:
+            ways += [float(code), code + 1.0]
+            numbers += [float(low[code])] * 2
+            continue
+        steps = spread.steps or Steps((spread.low, spread.high), (0.0, 1.0))
+        ways += [code + share for share in steps.below]
+        numbers += steps.edges
+    return np.asarray(np.interp(indices + uniform, ways, numbers))
 
 
 def _touching(spreads: Sequence[Spread | None]) -> list[tuple[int, int]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -13,9 +15,11 @@ from numpy.typing import NDArray
 from juncture.errors import InvalidInput
 from juncture.tables.codebook import Coding, Meaning
 from juncture.tables.columns.base import Column, Outside, TomlTable, call_with_entries
+from juncture.tables.columns.bins import draw_stepped
 from juncture.tables.columns.rounding import round_dates
-from juncture.tables.columns.sql import Dialect, RawColumn, date_literal
+from juncture.tables.columns.sql import Dialect, RawColumn, date_literal, search_bin
 from juncture.tables.columns.summary import ColumnSummary, RawType
+from juncture.tables.histogram import FineHistogram
 from juncture.tables.periods import Period, next_period, to_day_number
 
 if TYPE_CHECKING:
@@ -33,6 +37,12 @@ class Date(Column):
         period = "year"      # or "day", "week", "quarter"; "month" by default
 
     The first period begins with `low`; weeks are counted from it, the others follow the calendar.
+    Periods of several lengths are written by their edges, the first day of each and, at the end,
+    the last day:
+
+        [columns.seen]
+        kind = "date"
+        edges = [2015-01-01, 2020-03-01, 2020-06-01, 2025-12-31]
 
     >>> import datetime
     >>> first, last = datetime.date(2024, 1, 1), datetime.date(2024, 12, 31)
@@ -46,6 +56,10 @@ class Date(Column):
     high: dt.date
     """The last day; it belongs to the range."""
     period: Period = Period.MONTH
+    edges: tuple[dt.date, ...] = ()
+    """The first day of each period, then the last day, where periods differ in length."""
+    fine: FineHistogram | None = field(default=None, repr=False)
+    """How the days lie inside the periods, where these were found privately."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,10 +74,26 @@ class Date(Column):
         if self.period not in tuple(Period):
             raise InvalidInput(f"`period` must be one of {', '.join(Period)}; got {self.period!r}.")
         object.__setattr__(self, "period", Period(self.period))
+        if self.edges:
+            self._check_edges()
+
+    def _check_edges(self) -> None:
+        """Refuse edges that do not rise from `low` to `high`."""
+        object.__setattr__(self, "edges", tuple(self.edges))
+        rising = all(type(a) is type(b) is dt.date and a < b for a, b in pairwise(self.edges[:-1]))
+        ends = (self.edges[0], self.edges[-1]) == (self.low, self.high)
+        if len(self.edges) < 2 or not rising or not ends or self.edges[-2] > self.edges[-1]:
+            raise InvalidInput(
+                f"`edges` must be at least two days, each later than the one before; got "
+                f"{[str(day) for day in self.edges]}."
+            )
+        object.__setattr__(self, "period", Period.WEEK)  # called by its first and last day
 
     @cached_property
     def starts(self) -> tuple[dt.date, ...]:
         """The first day of every period; the first period begins with `low`."""
+        if self.edges:
+            return self.edges[:-1]
         days, day = [self.low], next_period(self.low, self.period)
         while day <= self.high:
             days.append(day)
@@ -79,11 +109,18 @@ class Date(Column):
 
     def make_coding(self, meanings: tuple[Meaning, ...]) -> Coding:
         """The coding, whose intervals are periods of days."""
-        return Coding(meanings, period=self.period)
+        return Coding(meanings, period=self.period, fine=self.fine)
 
     @classmethod
     def from_toml(cls, entries: TomlTable) -> Self:
-        """The column with two dates and the name of a period."""
+        """The column with two dates and the name of a period, or with edges."""
+        if "edges" in entries:
+            edges = tuple(entries.pop("edges"))
+            if len(edges) < 2:
+                raise InvalidInput(f"`edges` must be at least two days; got {len(edges)}.")
+            return call_with_entries(
+                cls, {**entries, "low": edges[0], "high": edges[-1], "edges": edges}
+            )
         for end in ("low", "high"):
             if not isinstance(entries.get(end), dt.date):
                 raise InvalidInput(
@@ -93,7 +130,9 @@ class Date(Column):
         return call_with_entries(cls, entries)
 
     def to_toml(self) -> TomlTable:
-        """The two dates and the period."""
+        """The two dates and the period, or the edges."""
+        if self.edges:
+            return {"edges": list(self.edges)}
         return {"low": self.low, "high": self.high, "period": str(self.period)}
 
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:
@@ -103,7 +142,12 @@ class Date(Column):
         inside = f"{day} >= {low} AND {day} <= {high}"
         if self.outside is Outside.NEAREST:
             inside, day = f"{day} IS NOT NULL", f"least(greatest({day}, {low}), {high})"
-        return f"CASE WHEN {inside} THEN CAST({self._period_sql(day, dialect)} AS INTEGER) END"
+        index = f"CAST({self._period_sql(day, dialect)} AS INTEGER)"
+        if self.edges:
+            starts = [float(to_day_number(start)) for start in self.starts]
+            days = dialect.days_since(dt.date(1970, 1, 1), day)
+            index = search_bin([*starts, math.inf], f"CAST({days} AS DOUBLE)")
+        return f"CASE WHEN {inside} THEN {index} END"
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -114,6 +158,13 @@ class Date(Column):
 
     def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
         """A random day of each code's period."""
+        if self.fine is not None:
+            indices = np.minimum(codes, self.n_regular - 1)
+            low = np.array([spread.low for spread in self.coding.spreads if spread is not None])
+            spreads = self.coding.spreads[: self.n_regular]
+            drawn = np.floor(draw_stepped(spreads, low, indices, rng.random(len(codes))) + 0.5)
+            first, last = np.array(self.regular)[indices].T
+            return np.clip(drawn, first, last - 1).astype(np.int64).astype("datetime64[D]")
         ends = np.array([*self.starts, self.high + dt.timedelta(days=1)], dtype="datetime64[D]")
         indices, days = np.minimum(codes, self.n_regular - 1), ends.astype(np.int64)
         return rng.integers(days[indices], days[indices + 1]).astype("datetime64[D]")

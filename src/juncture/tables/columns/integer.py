@@ -40,7 +40,8 @@ class Integer(Binned):
         outside = "nearest"
 
     Bins of several widths are written by their edges, the first number of each bin and, at the
-    end, the largest number; so here 0 is alone, and the last bin holds 3000 to 99999:
+    end, the largest number (again, if it is alone in its bin); so here 0 is alone, and the last bin
+    holds 3000 to 99999:
 
         [columns.gain]
         kind = "integer"
@@ -100,7 +101,8 @@ class Integer(Binned):
         means: tuple[float, ...] = (), missing: bool = False, outside: Outside = Outside.ERROR,
     ) -> Self:  # fmt: skip
         """Bins by the first number of each and, at the end, the largest number."""
-        if not _are_whole(edges) or len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+        rising = _are_whole(edges) and all(a < b for a, b in pairwise(edges[:-1]))
+        if not rising or len(edges) < 2 or edges[-2] > edges[-1]:
             raise InvalidInput(
                 f"`edges` must be at least two whole numbers, each larger than the one before; got "
                 f"{edges!r}."

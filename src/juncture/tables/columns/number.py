@@ -53,9 +53,13 @@ class Number(Binned):
 
     edges: tuple[float, ...]
     """The lower edge of each bin, and the upper edge of the last."""
+    step: float | None = None
+    """Records hold multiples of this, counted from the first edge; None for any numbers."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.step is not None and not (math.isfinite(self.step) and self.step > 0):
+            raise InvalidInput(f"`step` must be a positive number; got {self.step!r}.")
         numbers = np.asarray(self.edges, dtype=np.float64)
         if len(numbers) < 2 or not np.isfinite(numbers).all() or (np.diff(numbers) <= 0).any():
             raise InvalidInput(
@@ -95,9 +99,11 @@ class Number(Binned):
     def to_toml(self) -> TomlTable:
         """The edges, without rounding; bins of one width by their number."""
         low, high, bins = self.edges[0], self.edges[-1], len(self.bins)
-        if bins > 2 and self.edges == tuple(np.linspace(low, high, bins + 1).tolist()):
+        step = {} if self.step is None else {"step": self.step}
+        even = self.edges == tuple(np.linspace(low, high, bins + 1).tolist())
+        if bins > 2 and even and self.step is None:
             return {"low": low, "high": high, "bins": bins, **super().to_toml()}
-        return {"edges": list(self.edges), **super().to_toml()}
+        return {"edges": list(self.edges), **step, **super().to_toml()}
 
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:  # noqa: ARG002
         """The code of a special value, or that of the number's bin."""
@@ -121,6 +127,10 @@ class Number(Binned):
         numbers = super().draw(codes, rng)
         low, width, _ = self._ends
         indices = np.minimum(codes, self.n_regular - 1)
+        if self.step is not None:
+            steps = np.floor((numbers - self.edges[0]) / self.step * (1.0 + 1e-12) + 1e-9)
+            whole = np.round(self.edges[0] + steps * self.step, _count_decimals(self.step))
+            numbers = np.where(width[indices] > 0.0, np.maximum(whole, low[indices]), numbers)
         below = np.nextafter(low[indices] + width[indices], low[indices])
         return np.asarray(np.where(width[indices] > 0.0, np.minimum(numbers, below), numbers))
 
@@ -132,3 +142,12 @@ class Number(Binned):
         low, high = summary.low, summary.high
         edges = uneven_edges(low, high, summary.quantiles) or even_edges(low, high)
         return cls(edges=edges, missing=summary.has_missing, outside=Outside.NEAREST)
+
+
+def _count_decimals(step: float) -> int:
+    """The decimal places of multiples of a step, as people write it.
+
+    >>> _count_decimals(0.25), _count_decimals(50.0)
+    (2, 0)
+    """
+    return next((n for n in range(16) if math.isclose(round(step, n), step, rel_tol=1e-9)), 16)

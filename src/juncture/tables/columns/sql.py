@@ -51,6 +51,9 @@ class Dialect(Protocol):
     def index_of(self, expression: str, values: Sequence[str]) -> str:
         """The index of a text among `values`, from 0; NULL if it is not among them."""
 
+    def look_up(self, expression: str, values: Sequence[int]) -> str:
+        """The value at an index, from 0."""
+
     def days_since(self, day: dt.date, expression: str) -> str:
         """The number of days from a date to that of the expression."""
 

@@ -1,0 +1,132 @@
+"""Bins of a column from the noisy counts of a fine grid: all of it is post-processing.
+
+Counts become non-negative by making their running sums rise: isotonic regression moves no running
+sum further from the truth than the worst of them was (it never increases the largest error), so
+counts of ranges keep their accuracy. Then
+
+- a cell that holds as many records as a bin should gets a bin of its own: 0 among capital gains;
+- other cells are put together until they hold that many;
+- what is below a multiple of the noise is never a bin, but part of its smaller neighbour.
+
+Inside bins, cells are put together in the same way into pieces that stand above the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Span = tuple[int, int]
+
+# A bin holds at least this many standard deviations of the noise on a range; a piece of the fine
+# histogram, of the noise on a cell.
+_BIN_NOISE, _PIECE_NOISE = 3.0, 2.0
+# A cell with this share of what a bin should hold stands alone.
+_ALONE = 0.7
+_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Spans of cells: bins, and the pieces that they are made of."""
+
+    bins: tuple[Span, ...]
+    pieces: tuple[Span, ...]
+
+
+def make_nonnegative(estimate: Array) -> Array:
+    """The nearest counts whose running sums rise from 0.
+
+    >>> make_nonnegative(np.array([5.0, -2.0, 3.0])).round(6)
+    array([4., 0., 2.])
+    """
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415  slow to import
+
+    rising = np.maximum(isotonic_regression(np.cumsum(estimate)).x, 0.0)
+    return np.diff(np.concatenate([[0.0], rising]))
+
+
+def choose_bins(masses: Array, max_bins: int, *, range_noise: float, cell_noise: float) -> Bins:
+    """Bins of about equal mass, and pieces inside them.
+
+    - `masses`: the estimated records of each cell, none negative.
+    - `range_noise`, `cell_noise`: the standard deviations of the noise on a range and on a cell.
+
+    >>> masses = np.array([900.0, 10.0, 20.0, 30.0, 20.0, 10.0, 10.0])
+    >>> choose_bins(masses, 3, range_noise=5.0, cell_noise=4.0).bins
+    ((0, 1), (1, 4), (4, 7))
+    """
+    target = _find_target(masses, max_bins)
+    least = _BIN_NOISE * range_noise
+    bins = _limit(_gather(masses, max(target, least)), masses, max_bins, least)
+    ends = {stop for _, stop in bins}
+    pieces = _gather(masses, _PIECE_NOISE * cell_noise, ends)
+    return Bins(tuple(bins), tuple(pieces))
+
+
+def _find_target(masses: Array, max_bins: int) -> float:
+    """What a bin should hold, once cells that stand alone have theirs."""
+    target = float(masses.sum()) / max_bins
+    for _ in range(_ROUNDS):
+        alone = masses >= _ALONE * target
+        n_left = max_bins - int(alone.sum())
+        if n_left <= 0:
+            break
+        smaller = float(masses[~alone].sum()) / n_left
+        if smaller >= target * (1.0 - 1e-9):
+            break
+        target = smaller
+    return target
+
+
+def _gather(masses: Array, target: float, breaks: set[int] | None = None) -> list[Span]:
+    """Spans of cells in a row that hold at least the target; heavy cells stand alone.
+
+    What is left before a heavy cell or a break, and is too little, joins the span before it, if it
+    may; else it stays.
+    """
+    stops, spans, first, held = breaks or set(), list[Span](), 0, 0.0
+
+    def end(stop: int, *, whole: bool) -> None:
+        nonlocal first, held
+        if stop == first:
+            return
+        joinable = bool(spans) and first not in stops and not _is_alone(masses, spans[-1], target)
+        if not whole and joinable:
+            spans[-1] = (spans[-1][0], stop)
+        else:
+            spans.append((first, stop))
+        first, held = stop, 0.0
+
+    for index, mass in enumerate(masses.tolist()):
+        if mass >= _ALONE * target and first < index:
+            end(index, whole=held >= 0.5 * target)
+        held += mass
+        if mass >= _ALONE * target or held >= target or index + 1 in stops:
+            end(index + 1, whole=held >= 0.5 * target)
+    end(len(masses), whole=held >= 0.5 * target)
+    return spans
+
+
+def _is_alone(masses: Array, span: Span, target: float) -> bool:
+    return span[1] == span[0] + 1 and bool(masses[span[0]] >= _ALONE * target)
+
+
+def _limit(spans: Sequence[Span], masses: Array, max_bins: int, least: float) -> list[Span]:
+    """Spans of which none holds too little and there are not too many: the smallest are joined."""
+    below = np.concatenate([[0.0], np.cumsum(masses)])
+    kept = list(spans)
+    while len(kept) > 1:
+        held = [float(below[stop] - below[first]) for first, stop in kept]
+        index = int(np.argmin(held))
+        if held[index] >= least and len(kept) <= max_bins:
+            break
+        sides = [side for side in (index - 1, index + 1) if 0 <= side < len(kept)]
+        other = min(sides, key=lambda side: held[side])
+        low, high = min(index, other), max(index, other)
+        kept[low : high + 1] = [(kept[low][0], kept[high][1])]
+    return kept

@@ -1,0 +1,219 @@
+"""From an open schema to a closed one: bins that are found privately, for a share of the budget.
+
+Everything about it is decided without data (`plan_closing`): what is measured, what it costs, what
+is left for the mechanism. Then the curator measures, and what it says makes the columns.
+
+Privacy. Every measurement goes through the curator, which charges it to the ledger: each count of a
+level of a tree changes by at most 1 between tables that differ in one record, so a level is one
+measurement of disjoint counts, and levels compose. Bins, edges and fine histograms are
+post-processing of the noisy counts. What the mechanism does afterwards is chosen after seeing them,
+which adaptive composition allows: shares of one price add up to that price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture._util.watch import Watch
+from juncture.errors import InvalidInput
+from juncture.mechanisms.binning import choose_bins, make_nonnegative
+from juncture.mechanisms.mechanism import refuse_useless
+from juncture.mechanisms.range_strategy import RangeStrategy, choose_strategy
+from juncture.privacy.accounting import Cost, Neighbours
+from juncture.privacy.budget import Budget
+from juncture.privacy.price import ZCDP, Price
+from juncture.privacy.request import Request
+from juncture.publish.found import Found, FoundColumn
+from juncture.tables.columns import Open, OpenBins
+from juncture.tables.columns.open import Closed
+from juncture.tables.queries.blocks import Block, Buckets, Identity, Matrix
+from juncture.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from juncture.private.curator import Curator
+
+# The share of the budget for each open column, and for all of them together.
+_SHARE_EACH, _MAX_SHARE = 0.02, 0.2
+
+
+@dataclass(frozen=True)
+class ClosedSchema:
+    """What has become of an open schema."""
+
+    schema: Schema
+    codes: Mapping[str, tuple[int, ...]]
+    """For columns with private bins, what each code of the open column has become."""
+    found: tuple[FoundColumn, ...]
+
+
+class ColumnPlan(Protocol):
+    """How one open column will be closed."""
+
+    @property
+    def name(self) -> str:
+        """The column's."""
+
+    @property
+    def costs(self) -> list[Cost]:
+        """The cost of every event."""
+
+    @property
+    def fact(self) -> str:
+        """What will be measured, in words."""
+
+    def close(self, curator: Curator) -> tuple[Closed, FoundColumn]:
+        """Measure through a curator, and make a closed column of the answers."""
+
+
+@dataclass(frozen=True)
+class BinsPlan:
+    """How the bins of one column will be found."""
+
+    name: str
+    column: OpenBins
+    price: Price
+    strategy: RangeStrategy
+
+    @property
+    def costs(self) -> list[Cost]:
+        """See `ColumnPlan.costs`."""
+        return [request.price.cost for request in self.requests]
+
+    @property
+    def fact(self) -> str:
+        """See `ColumnPlan.fact`."""
+        noise = f"a range is off by {self.strategy.error:.3g} records"
+        return f"{self.strategy.description}, for {self.price}: {noise}"
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """All codes: the cells in the order of their numbers, then those without a place there."""
+        cells = np.array([cell.code for cell in self.column.cells])
+        return np.concatenate([cells, np.setdiff1d(np.arange(self.column.coding.size), cells)])
+
+    @property
+    def requests(self) -> list[Request]:
+        """What to ask a curator for."""
+        ranks = np.argsort(self.order)
+        return [
+            Request((self.name,), self.price.share(query.share), _on_codes(query.block, ranks))
+            for query in self.strategy.queries
+        ]
+
+    def close(self, curator: Curator) -> tuple[Closed, FoundColumn]:
+        """See `ColumnPlan.close`."""
+        requests = self.requests
+        estimate = self.strategy.estimate(curator.measure_all(requests))
+        masses = make_nonnegative(estimate[: len(self.column.cells)])
+        chosen = choose_bins(
+            masses, self.column.max_bins,
+            range_noise=self.strategy.error, cell_noise=self.strategy.cell_error,
+        )  # fmt: skip
+        closed = self.column.close(chosen.bins, chosen.pieces, masses.tolist())
+        return closed, FoundColumn(
+            name=self.name, what=Found.BINS, how=self.strategy.description,
+            n_found=len(chosen.bins), noise=self.strategy.error, cost=self.price.cost,
+            n_events=len(requests),
+        )  # fmt: skip
+
+
+def _on_codes(block: Block, ranks: NDArray[np.int64]) -> Block:
+    """A block on cells in order as one on codes, which have these ranks; its rows stay in order."""
+    n_codes = len(ranks)
+    match block:
+        case Identity():
+            in_order = bool((ranks == np.arange(n_codes)).all())
+            return Identity() if in_order else Buckets(ranks.tolist())
+        case Buckets():
+            return Buckets(np.asarray(block.assignment)[ranks].tolist())
+        case _:
+            return Matrix(block.matrix(n_codes)[:, ranks])
+
+
+@dataclass(frozen=True)
+class ClosingPlan:
+    """How the open columns of a schema will be closed: all that is known without data."""
+
+    schema: Schema
+    columns: tuple[ColumnPlan, ...]
+    budget: Budget
+    """Of the whole release."""
+    rest: Budget
+    """What is left for the mechanism."""
+
+    @property
+    def costs(self) -> list[Cost]:
+        """The cost of every event, in order."""
+        return [cost for column in self.columns for cost in column.costs]
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """For each open column, what will be measured, in words."""
+        return [(column.name, column.fact) for column in self.columns]
+
+    def run(self, curator: Curator, watch: Watch) -> ClosedSchema:
+        """Close every column, through a curator of the table under the open schema."""
+        closed, found = dict[str, Closed](), list[FoundColumn]()
+        for index, column in enumerate(self.columns):
+            watch("finding bins and values", index, len(self.columns))
+            closed[column.name], facts = column.close(curator)
+            found.append(facts)
+        columns = {name: each.column for name, each in closed.items()}
+        return ClosedSchema(
+            replace(self.schema, columns={**self.schema.columns, **columns}),
+            {name: each.codes for name, each in closed.items() if each.codes},
+            tuple(found),
+        )
+
+
+def plan_closing(
+    schema: Schema, budget: Budget, neighbours: Neighbours, share: float | None = None
+) -> ClosingPlan:
+    """How the open columns of a schema would be closed under a budget; nothing for a closed one.
+
+    - `share`: the share of the budget for all open columns together; by default two hundredths for
+      each, and at most a fifth.
+    """
+    n_open = len(schema.open_columns)
+    if share is not None and not 0.0 < share < 1.0:
+        raise InvalidInput(f"`binning_share` must be above 0 and below 1; got {share}.")
+    if not n_open:
+        return ClosingPlan(schema, (), budget, budget)
+    _refuse_known(schema)
+    used = min(_SHARE_EACH * n_open, _MAX_SHARE) if share is None else share
+    whole = budget.price
+    each = whole.share(used / n_open)
+    columns = tuple(
+        _plan_column(name, column, each, neighbours) for name, column in schema.open_columns.items()
+    )
+    return ClosingPlan(schema, columns, budget, _budget_of(whole.share(1.0 - used)))
+
+
+def _refuse_known(schema: Schema) -> None:
+    """Refuse known totals of columns whose bins or values nobody knows yet."""
+    names = [name for each in schema.known for name in each.columns if name in schema.open_columns]
+    if names:
+        raise InvalidInput(
+            f"`known` must not be about columns with private bins or values; got {names[0]!r}. "
+            "Write its bins or values into the schema, or leave the totals out."
+        )
+
+
+def _plan_column(name: str, column: Open, price: Price, neighbours: Neighbours) -> ColumnPlan:
+    match column:
+        case OpenBins():
+            strategy = choose_strategy(column.coding.size, price, neighbours)
+            refuse_useless(strategy.error)
+            return BinsPlan(name, column, price, strategy)
+        case _:
+            raise InvalidInput(f"`schema` must have open columns of known kinds; got {name!r}.")
+
+
+def _budget_of(price: Price) -> Budget:
+    """The budget that is one price."""
+    return Budget(rho=price.amount) if isinstance(price, ZCDP) else Budget(epsilon=price.amount)
