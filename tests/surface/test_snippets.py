@@ -35,6 +35,7 @@ PAGES = {
     "docs/how-to/add-a-column-kind.md": ["diagnosis", "(outside)"],
     "docs/how-to/count-in-duckdb.md": ["people", "spent 0.5"],
     "docs/how-to/count-on-spark.md": ["spent 0.5"],
+    "docs/how-to/protect-people-with-several-rows.md": ["tells people apart", "[1100. 1700."],
     "docs/coming-from-mbi.md": ["99.94"],
     "docs/how-it-works.md": ["closest possible", "none is below", "women who cough: 9.1"],
     "docs/guarantee.md": ["at most 73.1%", "epsilon 3", "5 records of one person: ε ="],

@@ -88,6 +88,56 @@ def draft(
     note("NOT PUBLIC: drafted from private data. Review it, then set confirmed_public = true.")
 
 
+@app.command()
+def suggest(
+    data: DataFile,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The file to write. By default it is printed."
+        ),
+    ] = None,
+    table: TableName = None,
+    no_header: NoHeader = False,
+    force: Force = False,
+) -> None:
+    """Suggest a schema from the names and types of columns alone, without looking at values.
+
+    Numbers and dates get private bins, between bounds that a person has to set where the file says
+    "?"; texts get private values. Columns that seem to identify people, and free text, are left
+    out. Once the bounds are set, nothing in the file comes from the private values: it needs no
+    confirmation.
+
+    \b
+    Examples:
+      juncture schema suggest people.csv --out people.toml
+      juncture release people.csv --schema people.toml --epsilon 1 --delta 1e-6 \\
+          --out people.jct --ledger people.ledger
+    """
+    from juncture._util.atomic_file import atomic_write
+    from juncture.private.header import count_doubtful_names
+    from juncture.private.suggestion import suggest_schema
+
+    private = find_table(data, table, no_header)
+    if out is not None:
+        refuse_existing(out, force=force, read=[private.path])
+    suggested = suggest_schema(private)
+    if out is None:
+        say(suggested.to_toml())
+    else:
+        with atomic_write(out) as file:
+            file.write(suggested.to_toml().encode())
+        note(f"wrote {out}: {len(suggested.columns)} columns")
+    if suggested.omitted:
+        note("left out:")
+        for name, role in suggested.omitted.items():
+            note(f"  {name}: {role}")
+    names = [*suggested.columns, *suggested.omitted]
+    note_doubtful_names(count_doubtful_names(names), len(names))
+    if suggested.n_bounds:
+        note(f"Set the {suggested.n_bounds} bounds that the file has as ?, then check it.")
+
+
 @app.command(short_help="Check a schema, and whether it is ready for a release.")
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A schema (TOML).")],

@@ -14,7 +14,13 @@ from pathlib import Path
 import duckdb
 
 from juncture.errors import InvalidInput, UnreadableFile
-from juncture.private.draft_remarks import describe_omission, explain_column, is_identifier
+from juncture.private.draft_remarks import (
+    describe_omission,
+    explain_column,
+    is_constant,
+    is_identifier,
+    is_revealing,
+)
 from juncture.private.header import count_doubtful_names
 from juncture.private.profile import Profile, exact_profiles
 from juncture.private.sources.duck import redact_error
@@ -82,7 +88,8 @@ def exact_explained_draft(table: AnyTable) -> Draft:
 
 def _draft_column(profile: Profile) -> Column | None:
     """The proposal of the first kind that suits the column; kinds registered last come first."""
-    if profile.summary is None or is_identifier(profile):
+    left_out = is_identifier(profile) or is_revealing(profile) or is_constant(profile)
+    if profile.summary is None or left_out:
         return None
     for column_kind in reversed(list(column_kinds().values())):
         with suppress(InvalidInput):  # such as whole numbers that are too large

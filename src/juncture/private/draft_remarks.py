@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 
+from juncture.private.column_names import role_of
 from juncture.private.profile import Profile
 from juncture.tables.columns import Categorical, Column, Integer, Number, RawType
 from juncture.tables.columns.rounding import is_even
 
-# From this many values on, one may say that a column has a value for every record.
+# From this many values on, one may say that all differ, or that all are the same.
 _MIN_VALUES = 50
 _NEARLY_ALL = 0.9
+# A column of texts that is called like a name and has this share of different values is one.
+_MANY_SHARE = 0.2
 # Names of columns that hold keys.
 _KEY = re.compile(r"(^|[^a-z])(id|key|nr|no|number|ssn|mrn|phone)$|identifier")
 
@@ -28,12 +31,33 @@ def is_identifier(profile: Profile) -> bool:
     return _is_nearly_unique(profile) and (in_a_row or bool(_KEY.search(profile.name.lower())))
 
 
+def is_constant(profile: Profile) -> bool:
+    """Whether a column has one value everywhere, and so says nothing."""
+    summary = profile.summary
+    if summary is None or profile.n_values < _MIN_VALUES:
+        return False
+    return bool(summary.low == summary.high) and not summary.has_missing
+
+
+def is_revealing(profile: Profile) -> bool:
+    """Whether a column of texts is, by its name, about single people, and has many values."""
+    summary = profile.summary
+    if summary is None or summary.raw_type is not RawType.TEXT:
+        return False
+    many = profile.n_distinct >= _MANY_SHARE * max(1, profile.n_values)
+    return role_of(profile.name).is_revealing and many
+
+
 def describe_omission(profile: Profile) -> str:
     """Why a column is left out."""
     if profile.summary is None:
         return "no values, or values of a type that no kind of column describes"
+    if is_constant(profile):
+        return "one value everywhere, which says nothing"
     if _is_nearly_unique(profile):
         return "almost every record has a value of its own, which would identify it"
+    if is_revealing(profile):
+        return f"{role_of(profile.name)}, by its name"
     if profile.summary.raw_type is RawType.TEXT:
         return "free text: too many values to list"
     return "values that no kind of column describes"

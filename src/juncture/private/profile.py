@@ -93,7 +93,7 @@ class _Table:
 def exact_profiles(relation: duckdb.DuckDBPyRelation) -> list[Profile]:
     """A profile of every column, in order."""
     table = _Table(relation)
-    known = {name: _raw_type(kind) for name, kind in table.columns.items()}
+    known = {name: raw_type(kind) for name, kind in table.columns.items()}
     readable = {name: kind for name, kind in known.items() if kind is not None}
     sample = table.sample({name: _sample_sql(name, kind) for name, kind in readable.items()})
     texts = [name for name, kind in readable.items() if kind is RawType.TEXT]
@@ -116,7 +116,7 @@ def exact_profiles(relation: duckdb.DuckDBPyRelation) -> list[Profile]:
     return profiles
 
 
-def _raw_type(kind: str) -> RawType | None:
+def raw_type(kind: str) -> RawType | None:
     """What the engine's type holds; None for what no kind of column describes."""
     if kind == "BOOLEAN":
         return RawType.BOOLEAN

@@ -25,6 +25,8 @@ from juncture.tables.rules import Rule
 from juncture.tables.schema import Schema
 
 FORMAT, VERSION = "juncture schema", 3
+TO_BE_SET = "?"
+"""Stands where a person has to write something: see `juncture schema suggest`."""
 _OLDEST_VERSION = 1  # later versions only added entries
 
 _DRAFT_NOTE = """\
@@ -128,6 +130,12 @@ def _read_column(
         if not isinstance(table, dict):
             raise InvalidInput(f"`columns` must be tables; got {table!r}. Write [columns.{name}].")
         kind, entries = table.get("kind"), {k: v for k, v in table.items() if k != "kind"}
+        unset = [entry for entry, value in entries.items() if value == TO_BE_SET]
+        if unset:
+            raise InvalidInput(
+                f"`{unset[0]}` must be set by a person, to what is known without the data; got "
+                f"{TO_BE_SET!r}."
+            )
         kinds = column_kinds()
         if not isinstance(kind, str) or kind not in kinds:
             raise InvalidInput(
@@ -162,7 +170,7 @@ def schema_toml(
     lines = [f'format = "{FORMAT}"', f"version = {VERSION}", ""]
     if schema.drafted:
         lines += [_DRAFT_NOTE.rstrip(), "[origin]", "derived_from_private_data = true"]
-        lines += [f"confirmed_public = {_format_value(schema.confirmed)}", ""]
+        lines += [f"confirmed_public = {format_value(schema.confirmed)}", ""]
     if schema.person is not None:
         lines += ["[person]", *_format_entries(schema.person.to_toml()), ""]
     for rule in schema.rules:
@@ -170,19 +178,19 @@ def schema_toml(
     for known in schema.known:
         lines += ["[[known]]", *_format_entries(known.to_toml()), ""]
     for name, column in schema.columns.items():
-        lines.append(f"[columns.{_format_value(name)}]")
+        lines.append(f"[columns.{format_value(name)}]")
         lines += [f"# {remark}" for remark in (remarks or {}).get(name, ())]
         lines += _format_entries(_entries(column))
         lines.append("")
     if omitted:
         lines.append("# Left out:")
-        lines += [f"# {_format_value(name)}: {reason}." for name, reason in omitted.items()]
+        lines += [f"# {format_value(name)}: {reason}." for name, reason in omitted.items()]
         lines.append("")
     return "\n".join(lines)
 
 
 def _format_entries(entries: TomlTable) -> list[str]:
-    return [f"{key} = {_format_value(value)}" for key, value in entries.items()]
+    return [f"{key} = {format_value(value)}" for key, value in entries.items()]
 
 
 def _entries(column: Column) -> TomlTable:
@@ -196,12 +204,13 @@ def _entries(column: Column) -> TomlTable:
     return entries
 
 
-def _format_value(value: object) -> str:
+def format_value(value: object) -> str:
+    """A value as TOML writes it."""
     match value:
         case dt.date():
             return value.isoformat()
         case list():
-            return f"[{', '.join(map(_format_value, value))}]"
+            return f"[{', '.join(map(format_value, value))}]"
         case float():
             return repr(value)
         case str() | int():  # TOML's texts, whole numbers and booleans are written as JSON's are
