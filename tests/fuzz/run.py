@@ -82,6 +82,7 @@ def main() -> int:
     chosen = parser.parse_args()
     seed = chosen.seed if chosen.seed is not None else int(time.time())
     results: dict[str, Counter[str]] = {}
+    load_routines()
     with TemporaryDirectory() as name:
         folder = Path(name)
         targets = make_targets(folder)

@@ -11,6 +11,7 @@ import pytest
 
 from fuzz.run import make_input, read_corpus, try_input
 from fuzz.targets import Target, make_targets
+from juncture.engine.compiled.loader import load_routines
 
 SEED = 20
 NAMES = [
@@ -21,6 +22,7 @@ NAMES = [
 @pytest.fixture(scope="module")
 def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
     """All targets by name."""
+    load_routines()  # where they must be compiled, no input is to blame for the time
     return {each.name: each for each in make_targets(tmp_path_factory.mktemp("examples"))}
 
 
@@ -70,6 +72,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from fuzz.run import make_input, read_corpus, try_input
 from fuzz.targets import make_targets
+from juncture.engine.compiled.loader import load_routines
+load_routines()  # where they must be compiled, no input is to blame for the time
 with TemporaryDirectory() as name:
     folder = Path(name)
     for target in make_targets(folder):

@@ -7,6 +7,7 @@ does not allow it; 130 interrupted.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import sys
@@ -15,6 +16,7 @@ from enum import IntEnum, StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from juncture._util.text import reveal
 from juncture.errors import InvalidInput, UnreadableFile
 
 
@@ -44,23 +46,24 @@ Rows = Sequence[Sequence[object]]
 
 
 def say(text: str = "") -> None:
-    """Print what was asked for."""
-    print(text)
+    """Print what was asked for; no text in it commands the terminal."""
+    print(reveal(text))
 
 
 def note(text: str) -> None:
     """Print a remark for people, to standard error."""
-    print(text, file=sys.stderr)
+    print(reveal(text), file=sys.stderr)
 
 
 def error(text: str) -> None:
     """Print why a command failed, in one line, to standard error."""
-    print(f"error: {' '.join(text.split())}", file=sys.stderr)
+    note(f"error: {' '.join(text.split())}")
 
 
 def say_json(content: object) -> None:
     """Print JSON; numbers that are not finite become null."""
-    print(json.dumps(_finite_or_none(content), ensure_ascii=False, indent=2, default=str))
+    # In JSON, what `say` shows as a code means the letter itself.
+    say(json.dumps(_finite_or_none(content), ensure_ascii=False, indent=2, default=str))
 
 
 def say_rows(columns: Sequence[str], rows: Rows, output_format: Format = Format.TABLE) -> None:
@@ -70,11 +73,19 @@ def say_rows(columns: Sequence[str], rows: Rows, output_format: Format = Format.
             names = make_unique(columns)
             say_json([dict(zip(names, row, strict=True)) for row in rows])
         case Format.CSV:
-            writer = csv.writer(sys.stdout, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows([_to_csv_cell(value) for value in row] for row in rows)
+            _say_csv(columns, rows)
         case Format.TABLE:
             say(format_table(columns, rows))
+
+
+def _say_csv(columns: Sequence[str], rows: Rows) -> None:
+    """Print CSV: to a file as it is, and to a terminal as it can be shown."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_to_csv_cell(value) for value in row] for row in rows)
+    text = sink.getvalue()
+    sys.stdout.write(reveal(text) if sys.stdout.isatty() else text)
 
 
 def make_unique(names: Sequence[str]) -> list[str]:
@@ -90,6 +101,7 @@ def make_unique(names: Sequence[str]) -> list[str]:
 
 def format_table(columns: Sequence[str], rows: Rows) -> str:
     """Rows as aligned columns: numbers to the right, words to the left."""
+    columns = [reveal(name, one_line=True) for name in columns]
     values = [[row[i] for row in rows] for i in range(len(columns))]
     right = [all(map(_is_right_aligned, column)) for column in values]
     shown = [_format_column(column) for column in values]
@@ -183,7 +195,7 @@ def _format_column(column: Sequence[object]) -> list[str]:
         if value is None
         else form.format(value)
         if isinstance(value, float) and math.isfinite(value)
-        else str(_to_csv_cell(value))
+        else reveal(str(_to_csv_cell(value)), one_line=True)
         for value in column
     ]
 

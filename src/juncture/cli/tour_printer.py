@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from juncture._util.text import reveal
 from juncture.cli.console import Rows, format_table, say
 
 if TYPE_CHECKING:
@@ -111,11 +112,11 @@ class TourPrinter:
             return
         from rich.text import Text
 
-        self._console.print(Text(line).append(bar, style="cyan"))
+        self._console.print(Text(reveal(line)).append(bar, style="cyan"))
 
     def _print(self, text: str, style: str | None = None) -> None:
         self._gap = False
         if self.is_terminal:
-            self._console.print(text, style=style)
+            self._console.print(reveal(text), style=style)
         else:
             say(text)

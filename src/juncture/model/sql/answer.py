@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from juncture._util.notebook import rows_html
-from juncture._util.text import count_noun, list_names
+from juncture._util.text import count_noun, list_names, reveal
 from juncture.model.sql.notes import Note, Range
 from juncture.tables.frames import to_pandas, to_polars
 
@@ -38,7 +38,8 @@ class SqlAnswer:
     wherever in their bins they lie. A row for each row; empty where no bin matters."""
 
     def __str__(self) -> str:
-        cells = [self.columns, *(tuple(map(_format_cell, row)) for row in self.rows)]
+        names = tuple(reveal(name, one_line=True) for name in self.columns)
+        cells = [names, *(tuple(map(_format_cell, row)) for row in self.rows)]
         widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
         lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
         return "\n".join(lines)
@@ -73,4 +74,6 @@ class SqlAnswer:
 
 
 def _format_cell(value: object) -> str:
-    return "NULL" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "NULL" if value is None else reveal(str(value), one_line=True)

@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
+from juncture._util.text import reveal
 from juncture.errors import InvalidInput
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.connections import LimitedConnection
@@ -266,7 +267,7 @@ def serve(
                 "address below can ask questions. The connection is not encrypted.",
                 file=sys.stderr,
             )
-        greeting = f"Exploring {path.name} at\n\n    {url}\n\nPress Ctrl-C to stop."
+        greeting = f"Exploring {reveal(path.name)} at\n\n    {url}\n\nPress Ctrl-C to stop."
         try:
             asyncio.run(_run(app, sock, greeting, url if open_browser else None))
         except KeyboardInterrupt:
