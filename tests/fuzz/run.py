@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fuzz.targets import Target, make_targets
 from juncture import JunctureError
+from juncture.engine.compiled.loader import load_routines
 
 CORPUS = Path(__file__).parent / "corpus"
 MAX_CPU_SECONDS, MAX_GROWTH = 20.0, 1 << 30
