@@ -25,6 +25,7 @@ import counting_ours
 import numpy as np
 from fit_problems import Array, FitProblem, Setting, counts, gaussian, laplace
 from fit_problems import chain as chain_fit
+from step_problems import NINE_TRIPLES, PAPER_TRIPLES, chain, problems, triples
 
 from juncture import Codebook, Coding, Domain, Measurement, Plan, Release, estimate
 from juncture.private.samples import adult_codes, adult_domain
@@ -32,23 +33,6 @@ from juncture.private.sources.source import CodedTable
 
 HERE = Path(__file__).parent
 Report = dict[str, Any]
-
-NINE_TRIPLES = """
-race capital-loss income>50K | marital-status capital-gain income>50K
-race native-country income>50K | workclass sex hours-per-week
-fnlwgt marital-status relationship | workclass education-num occupation
-age relationship sex | occupation sex hours-per-week | occupation relationship income>50K
-"""
-PAPER_TRIPLES = """
-occupation race capital-loss | occupation sex native-country
-marital-status relationship income>50K | age education-num sex
-workclass education-num occupation | marital-status occupation income>50K
-race native-country income>50K | occupation capital-gain income>50K
-marital-status hours-per-week income>50K | workclass race capital-gain
-marital-status relationship capital-gain | workclass education-num capital-gain
-education-num relationship race | fnlwgt hours-per-week income>50K
-workclass sex native-country
-"""
 
 
 @dataclass(frozen=True)
@@ -73,32 +57,6 @@ LINES = (
 # Where the peer's fast oracle is timed too: elsewhere it only compiles for minutes.
 FAST_PROBLEMS = ("chain-100", "adult-9", "adult-15")
 LARGE = Line("10,000 attributes over 1000: one iteration", "chain-10000", "step", "seconds", 12)
-
-
-def problems() -> dict[str, Report]:
-    """The problems by name."""
-    adult = {name: size for name, size in adult_domain().items() if name != "education"}
-    found = {f"chain-{n}": chain(n) for n in (100, 1000, 10_000)}
-    found["adult-9"] = problem(adult, triples(NINE_TRIPLES))
-    found["adult-15"] = problem(adult, triples(PAPER_TRIPLES))
-    return found
-
-
-def chain(n_attributes: int) -> Report:
-    """Every adjacent triple of attributes with ten values."""
-    names = [f"x{place}" for place in range(n_attributes)]
-    cliques = [names[place : place + 3] for place in range(n_attributes - 2)]
-    return problem(dict.fromkeys(names, 10), cliques)
-
-
-def triples(text: str) -> list[list[str]]:
-    """Cliques written as words between bars and line ends."""
-    return [part.split() for line in text.strip().splitlines() for part in line.split("|")]
-
-
-def problem(domain: dict[str, int], cliques: list[list[str]]) -> Report:
-    """A problem file's content."""
-    return {"domain": domain, "cliques": cliques, "seed": 0, "total": 50_000.0}
 
 
 class Runner:

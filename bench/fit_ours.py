@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import fit_problems
 from fit_problems import Array, Clique, FitProblem, Marginal
@@ -21,6 +22,7 @@ class UntilGoal:
     """The default solver, which has nothing more to show once its loss is low enough."""
 
     goal: float
+    works_on_card: ClassVar = True
     patience: int = Accelerated.patience
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
@@ -35,8 +37,9 @@ class UntilGoal:
 class Fit:
     """Each round starts from the model of the last one."""
 
-    def __init__(self, problem: FitProblem, _method: str) -> None:
+    def __init__(self, problem: FitProblem, method: str) -> None:
         self.problem = problem
+        self.oracle = "gpu" if method == "gpu" else "exact"
         self.domain = Domain(problem.setting.domain)
         self.measurements = [
             Measurement(clique, table, stddev=problem.setting.stddev)
@@ -55,6 +58,7 @@ class Fit:
                 start=model,
                 max_steps=MAX_STEPS,
                 tolerance=0.0,
+                oracle=self.oracle,
             ).model
             models.append(asked(model))
         return models
@@ -70,4 +74,4 @@ def asked(model: Model) -> Marginal:
 
 
 if __name__ == "__main__":
-    fit_problems.main(Fit, methods=("accelerated",))
+    fit_problems.main(Fit, methods=("accelerated", "gpu"))

@@ -111,24 +111,24 @@ def laplace(exact: Array, stddev: float) -> Array:
     return exact + np.random.default_rng(0).laplace(0.0, stddev / np.sqrt(2), len(exact))
 
 
-def chain(n_attributes: int, stddev: float) -> FitProblem:
+def chain(n_attributes: int, stddev: float, size: int = CHAIN_SIZE) -> FitProblem:
     """Every adjacent triple of a Markov chain whose values are copied or drawn anew."""
     names = [f"x{place}" for place in range(n_attributes)]
-    domain = dict.fromkeys(names, CHAIN_SIZE)
-    columns = dict(zip(names, _chain_columns(n_attributes), strict=True))
+    domain = dict.fromkeys(names, size)
+    columns = dict(zip(names, _chain_columns(n_attributes, size), strict=True))
     cliques = tuple(tuple(names[place : place + 3]) for place in range(n_attributes - 2))
     exact = np.concatenate([counts(columns, domain, clique) for clique in cliques])
     setting = Setting(domain, cliques, stddev, float(CHAIN_RECORDS), (len(cliques),))
     return FitProblem(setting, gaussian(exact, stddev))
 
 
-def _chain_columns(n_attributes: int) -> list[NDArray[np.int64]]:
+def _chain_columns(n_attributes: int, size: int) -> list[NDArray[np.int64]]:
     """The records of the chain, an attribute at a time."""
     rng = np.random.default_rng(0)
-    columns = [rng.integers(CHAIN_SIZE, size=CHAIN_RECORDS)]
+    columns = [rng.integers(size, size=CHAIN_RECORDS)]
     for _ in range(n_attributes - 1):
         # The lower of two draws, so that the values are not equally likely.
-        fresh = rng.integers(CHAIN_SIZE, size=(2, CHAIN_RECORDS)).min(axis=0)
+        fresh = rng.integers(size, size=(2, CHAIN_RECORDS)).min(axis=0)
         copied = rng.random(CHAIN_RECORDS) < CHAIN_COPIED
         columns.append(np.where(copied, columns[-1], fresh))
     return columns

@@ -13,6 +13,9 @@ import brute
 import packing
 import problems
 from brute import Array, Tables
+from emulated_card import COMPILER, EmulatedCard
+from juncture.engine.gpu.interpreter import NumpyDevice
+from juncture.engine.gpu.propagation import GpuPropagation
 from juncture.engine.oracle import Oracle
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
@@ -34,7 +37,18 @@ def two_threads(plan: Plan) -> Propagation:
     return Propagation(plan, threads=2)
 
 
-ORACLES: list[Make] = [Reference, one_thread, two_threads]
+def levels(plan: Plan) -> GpuPropagation:
+    """Give what a card does, run by NumPy."""
+    return GpuPropagation(plan, device=NumpyDevice())
+
+
+def kernels(plan: Plan) -> GpuPropagation:
+    """Give what a card does, its kernels compiled for the processor."""
+    return GpuPropagation(plan, device=EmulatedCard())
+
+
+ORACLES: list[Make] = [Reference, one_thread, two_threads, levels]
+ORACLES += [kernels] if COMPILER else []
 PAIRS = [
     pytest.param(make, problem, id=f"{make.__name__}-{problem}")
     for make in ORACLES

@@ -9,7 +9,7 @@ import typer
 
 from juncture.cli.bars import show_progress
 from juncture.cli.console import UsageError, note, refuse_existing, require_file, say, say_json
-from juncture.cli.options import Force, Json, note_not_mixed
+from juncture.cli.options import DeviceOption, Force, Json, join_device, note_not_mixed
 from juncture.engine.oracle_names import OracleName
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def estimate(
             "where the tree fits and is not far slower.",
         ),
     ] = OracleName.EXACT,
+    device: DeviceOption = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -116,7 +117,7 @@ def estimate(
             measurements,
             total=total,
             solver=EarlyStopping() if stop_at_noise else None,
-            oracle=oracle.value,
+            oracle=str(join_device(oracle, device)),
             watch=watch,
         )
     model = fit.model if known else fit.model.with_codebook(options.codebook)

@@ -13,7 +13,7 @@ import typer
 
 from juncture._util.text import list_names
 from juncture.cli.console import UsageError, note, require_file
-from juncture.engine.oracle_names import OracleName
+from juncture.engine.oracle_names import DeviceName, OracleName
 from juncture.errors import InvalidInput
 from juncture.mechanisms.registry import FALLBACK, offers
 
@@ -142,6 +142,15 @@ OracleOption = Annotated[
         help="For hdmm, mwem and privbayes, how the model is computed: exact needs a junction tree "
         "that fits into memory (the default); records needs none, and estimates marginals from "
         "weighted records; auto is exact where the tree fits and is not far slower.",
+    ),
+]
+DeviceOption = Annotated[
+    DeviceName | None,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Where an exact model is computed: cpu, or gpu for an NVIDIA card (needs the extra "
+        "juncture[gpu]). A card pays from about a million cells on.",
     ),
 ]
 Marginals = Annotated[
@@ -274,6 +283,17 @@ def choose_mechanism(
             f"or privbayes; got {name}."
         )
     return replace(mechanism, oracle=oracle.value)
+
+
+def join_device(oracle: OracleName | None, device: DeviceName | None) -> OracleName | None:
+    """The oracle of two options: a device is where an exact model is computed."""
+    if device is None:
+        return oracle
+    if oracle not in (None, OracleName.EXACT):
+        raise UsageError(
+            f"`--device` must come with an exact model; got --oracle {oracle}. Leave one out."
+        )
+    return OracleName(device.value)
 
 
 def note_fallback(requested: str | None, used: str | None) -> None:

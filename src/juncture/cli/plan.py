@@ -14,6 +14,7 @@ from juncture.cli.options import (
     BinningShare,
     Cliques,
     Delta,
+    DeviceOption,
     Epsilon,
     Json,
     Marginals,
@@ -28,6 +29,7 @@ from juncture.cli.options import (
     WorkloadOptions,
     check_mechanism,
     choose_mechanism,
+    join_device,
     list_mechanisms,
     make_budget,
     note_fallback,
@@ -51,6 +53,7 @@ def plan(
     rho: Rho = None,
     mechanism: MechanismOption = None,
     oracle: OracleOption = None,
+    device: DeviceOption = None,
     marginals: Marginals = None,
     cliques: Cliques = None,
     triples: Triples = None,
@@ -113,7 +116,9 @@ def plan(
     refuse_private_number(known, relation)
     PublicFacts.of_schema(known.widest)  # refuses rules and totals that contradict each other
     closing = plan_closing(known, budget, relation, binning_share)
-    chosen = with_budget(choose_mechanism(name, oracle, budget, workload), budget, closing.rest)
+    chosen = with_budget(
+        choose_mechanism(name, join_device(oracle, device), budget, workload), budget, closing.rest
+    )
     run = prepare(chosen, closing.rest, workload, relation, records)
     note_fallback(name, run.mechanism)
     note_noise(run.cell_stddev, records)

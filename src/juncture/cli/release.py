@@ -14,6 +14,7 @@ from juncture.cli.options import (
     Cliques,
     DataFile,
     Delta,
+    DeviceOption,
     Epsilon,
     Force,
     Json,
@@ -32,6 +33,7 @@ from juncture.cli.options import (
     check_mechanism,
     choose_mechanism,
     find_table,
+    join_device,
     list_mechanisms,
     make_budget,
     note_doubtful_names,
@@ -69,6 +71,7 @@ def release(
     rho: Rho = None,
     mechanism: MechanismOption = None,
     oracle: OracleOption = None,
+    device: DeviceOption = None,
     marginals: Marginals = None,
     cliques: Cliques = None,
     triples: Triples = None,
@@ -124,7 +127,7 @@ def release(
     with show_progress() as watch:
         made = release_table(
             private, known, budget, ledger=ledger, workload=wanted,
-            mechanism=choose_mechanism(name, oracle, budget, wanted),
+            mechanism=choose_mechanism(name, join_device(oracle, device), budget, wanted),
             neighbours=parse_neighbours(neighbours), path=out, resume=resume,
             binning_share=binning_share, watch=watch,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from juncture.engine.plan import Plan
-from juncture.errors import InvalidInput
+from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Layout, Vector
 
@@ -190,6 +190,21 @@ def _takes_one(function: Callable[..., object]) -> bool:
 
 # Reading a signature takes as long as a call on a small model; classes are few and have a hash.
 _class_takes_one = lru_cache(maxsize=16)(_takes_one)
+
+
+def refuse_potentials(potentials: Vector) -> JunctureError:
+    """The error for potentials that have no log-partition function."""
+    return find_invalid(potentials) or ImpossibleModel(IMPOSSIBLE_MESSAGE)
+
+
+def find_invalid(potentials: Vector) -> InvalidInput | None:
+    """The error for potentials of not-a-number or plus infinity, if there are any."""
+    if not (np.isnan(potentials).any() or np.isposinf(potentials).any()):
+        return None
+    return InvalidInput(
+        "`potentials` must be finite or minus infinity; got not-a-number or plus infinity. "
+        "Look at the step size or the loss that produced them."
+    )
 
 
 def check_call(layout: Layout, potentials: Vector, total: float, out: Vector | None) -> Call:

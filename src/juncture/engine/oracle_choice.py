@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from juncture.engine.gpu.card import Card, find_card
+from juncture.engine.gpu.propagation import GpuPropagation
+from juncture.engine.gpu.runner import Device
 from juncture.engine.oracle import OracleFactory, build_plan
 from juncture.engine.oracle_names import OracleName
 from juncture.engine.particles import Particles
 from juncture.engine.plan import Plan
+from juncture.engine.plan_text import format_bytes
 from juncture.engine.predicted_time import PredictedTime, format_seconds, predict_time
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.tables.domain import Clique, Domain
+
+# A card is looked for where an exact fit would take so many seconds of one processor.
+_WORTH_A_CARD = 5.0
+# The vectors of a solver, its loss and its best point: potentials, marginals, slopes, averages.
+_SOLVER_VECTORS = 16
 
 
 class Reason(StrEnum):
@@ -23,6 +33,8 @@ class Reason(StrEnum):
     FITS = "the tree fits into memory"
     TOO_LARGE = "the tree is too large for memory"
     TOO_SLOW = "exact fits would be slow"
+    CARD_PAYS = "the tree is large enough for the card"
+    CARD_TOO_SMALL = "the card's memory is too small"
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,8 @@ class OracleChoice:
         """The oracle's name: "exact" or "records", or that of its class or function."""
         if self.factory is Propagation:
             return OracleName.EXACT.value
+        if self.factory is GpuPropagation:
+            return OracleName.GPU.value
         if isinstance(self.factory, Particles):
             return OracleName.RECORDS.value
         return str(getattr(self.factory, "__name__", type(self.factory).__name__))
@@ -64,8 +78,12 @@ class OracleChoice:
         by_records = format_seconds(self.time.records)
         exact = "" if self.time.exact is None else format_seconds(self.time.exact)
         match self.reason, self.seconds:
+            case Reason.CARD_PAYS, _:
+                return "Oracle: exact, on the card, because the junction tree is large."
             case _, None:
                 return f"Oracle: {self.name}, as asked for."
+            case Reason.CARD_TOO_SMALL, _:
+                why = f"Oracle: exact, on the processor, because a fit would need {self.needed}."
             case Reason.TOO_LARGE, _:
                 why = f"Oracle: records, because a junction tree would need {self.needed}."
             case Reason.TOO_SLOW, _:
@@ -93,13 +111,18 @@ def choose_oracle(
         return _choose(oracle, plan or build_plan(oracle, domain, cliques))
     name = _parse_name(oracle)
     if plan is not None:
-        exact = plan.has_tree and name is not OracleName.RECORDS
-        return _choose(Propagation if exact else Particles(), plan)
-    if name is OracleName.EXACT:
-        return _choose(Propagation, Plan.build(domain, cliques))
+        return _choose_for_plan(name, plan)
+    if name is OracleName.AUTO:
+        return _choose_by_cost(domain, list(cliques), max_tree_cells)
     if name is OracleName.RECORDS:
         return _choose_records(domain, list(cliques))
-    return _choose_by_cost(domain, list(cliques), max_tree_cells)
+    return _choose_for_plan(name, Plan.build(domain, cliques))
+
+
+def _choose_for_plan(name: OracleName, plan: Plan) -> OracleChoice:
+    if not plan.has_tree or name is OracleName.RECORDS:
+        return _choose(Particles(), plan)
+    return _choose_card(plan, Card()) if name is OracleName.GPU else _choose(Propagation, plan)
 
 
 def needs_tree(oracle: OracleFactory | str) -> bool:
@@ -109,7 +132,7 @@ def needs_tree(oracle: OracleFactory | str) -> bool:
     (True, False, False)
     """
     if isinstance(oracle, str):
-        return _parse_name(oracle) is OracleName.EXACT
+        return _parse_name(oracle) in (OracleName.EXACT, OracleName.CPU, OracleName.GPU)
     return not isinstance(oracle, Particles)
 
 
@@ -133,9 +156,30 @@ def _choose_by_cost(domain: Domain, cliques: list[Clique], max_cells: int | None
         needed = f"{plan.cells:,} cells, beside a limit of {max_cells:,}"
         return _choose_records(domain, cliques, Reason.TOO_LARGE, needed=needed)
     time = predict_time(plan)
+    card = find_card() if (time.exact or 0.0) > _WORTH_A_CARD else None
+    if card is not None and count_card_bytes(plan) <= card.free_bytes:
+        return _choose(GpuPropagation, plan, Reason.CARD_PAYS)
     if time.is_exact_slow:
         return _choose_records(domain, cliques, Reason.TOO_SLOW, time)
     return _choose(Propagation, plan, Reason.FITS)
+
+
+def count_card_bytes(plan: Plan) -> int:
+    """The memory that a fit takes on a card: that of a call, and the vectors of a solver."""
+    cells = plan.layout.size
+    return plan.size_bytes + 8 * _SOLVER_VECTORS * cells
+
+
+def _choose_card(plan: Plan, card: Device) -> OracleChoice:
+    """The card, or the processor with a word where its memory is too small."""
+    needed = count_card_bytes(plan)
+    if needed <= card.free_bytes:
+        return _choose(GpuPropagation, plan)
+    words = f"{format_bytes(needed)}, beside {format_bytes(card.free_bytes)} on the card"
+    warnings.warn(
+        f"The fit runs on the processor: on the card it would need {words}.", stacklevel=4
+    )
+    return replace(_choose(Propagation, plan, Reason.CARD_TOO_SMALL), needed=words)
 
 
 def _choose(factory: OracleFactory, plan: Plan, reason: Reason = Reason.ASKED) -> OracleChoice:

@@ -20,10 +20,17 @@ from juncture.engine.compiled.opcodes import DONE, IMPOSSIBLE, NEEDS_EXPONENTS
 from juncture.engine.contraction import Axes
 from juncture.engine.loops import Span
 from juncture.engine.node_tables import lift, normalise_product
-from juncture.engine.oracle import IMPOSSIBLE_MESSAGE, Beliefs, Call, Peak, check_call
+from juncture.engine.oracle import (
+    Beliefs,
+    Call,
+    Peak,
+    check_call,
+    find_invalid,
+    refuse_potentials,
+)
 from juncture.engine.plan import Node, Plan
 from juncture.engine.program import find_program
-from juncture.errors import ImpossibleModel, InvalidInput, JunctureError
+from juncture.errors import InvalidInput
 from juncture.tables.layout import Vector
 
 # Below this many operations, waking a second thread costs more than it saves.
@@ -93,7 +100,7 @@ class Propagation:
             outcome = self._run(call)
         log_partition = float(self._log_scales[self._program.forward].sum())
         if outcome == IMPOSSIBLE or not math.isfinite(log_partition):
-            raise _diagnose(call.potentials)
+            raise refuse_potentials(call.potentials)
         return Beliefs(call.out, log_partition + self._free_log_partition)
 
     def _node_marginal(self, potentials: Vector, node: Node, below: list[Node]) -> Vector:
@@ -131,7 +138,7 @@ class Propagation:
     def maximum(self, potentials: Vector) -> Peak:
         """The record with the largest sum of potentials (max-product); ties go to low codes."""
         vector = self.layout.as_vector(potentials)
-        error = _find_invalid(vector)
+        error = find_invalid(vector)
         if error:
             raise error
         program = self._program
@@ -149,7 +156,7 @@ class Propagation:
         cells = chosen[: len(self.layout.cliques)]
         score = math.fsum(vector[cells])
         if not math.isfinite(score):
-            raise _diagnose(vector)
+            raise refuse_potentials(vector)
         return Peak(self._decode_record(cells), score)
 
     def _decode_record(self, cells: NDArray[np.int64]) -> dict[str, int]:
@@ -207,18 +214,3 @@ def _thread_count(plan: Plan, threads: int | None) -> int:
             "Leave it out to let the plan decide."
         )
     return threads
-
-
-def _diagnose(potentials: Vector) -> JunctureError:
-    """The error for potentials that have no log-partition function."""
-    return _find_invalid(potentials) or ImpossibleModel(IMPOSSIBLE_MESSAGE)
-
-
-def _find_invalid(potentials: Vector) -> InvalidInput | None:
-    """The error for potentials of not-a-number or plus infinity, if there are any."""
-    if not (np.isnan(potentials).any() or np.isposinf(potentials).any()):
-        return None
-    return InvalidInput(
-        "`potentials` must be finite or minus infinity; got not-a-number or plus infinity. "
-        "Look at the step size or the loss that produced them."
-    )

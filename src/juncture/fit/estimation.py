@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from juncture._util.notebook import list_html
 from juncture._util.watch import Watch, ignore_progress
+from juncture.engine.gpu.propagation import GpuPropagation
 from juncture.engine.oracle import OracleFactory, make_oracle
 from juncture.engine.oracle_choice import choose_oracle
 from juncture.engine.particles import RecordOracle
@@ -20,10 +21,11 @@ from juncture.engine.plan import Plan
 from juncture.engine.plan_text import abbreviate
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
+from juncture.fit.card_loss import CardLoss
 from juncture.fit.loss import CustomLoss, FitLoss, Kind, LossFunction
 from juncture.fit.misfit import Misfit, find_misfits
 from juncture.fit.solvers.default import default_solver
-from juncture.fit.solvers.problem import CallCounter, Candidate, Problem, Solver
+from juncture.fit.solvers.problem import CallCounter, Candidate, Problem, Solver, works_on_card
 from juncture.fit.summary import FitSummary, Status
 from juncture.fit.total import estimate_total
 from juncture.model.distribution import Distribution
@@ -128,8 +130,9 @@ def estimate(  # noqa: PLR0913
     - `oracle`: what computes marginals; the model keeps it. "exact", the default, needs a junction
       tree that fits into memory. "records" estimates marginals from weighted records, whatever the
       cliques; `Particles(...)` is the same with options. "auto" is exact where the tree fits and
-      is not predicted to be far slower, and records elsewhere. A function of a plan makes an oracle
-      of your own.
+      is not predicted to be far slower (on a card, if there is one and the tree is large), and
+      records elsewhere. "cpu" is exact on the processor and "gpu" on an NVIDIA card, if its memory
+      is large enough. A function of a plan makes an oracle of your own.
     - `max_steps`: the oracle calls that are allowed. The fit ends earlier when the certified gap,
       or the solver's latest progress, is below `tolerance` times the loss (or times a hundredth of
       the loss that noise alone would make, where that is more).
@@ -168,6 +171,9 @@ def estimate(  # noqa: PLR0913
         engine.layout, constraints
     )
     chosen = solver or default_solver(problem, tolerance)
+    if isinstance(engine, GpuPropagation) and works_on_card(chosen) and isinstance(fit, FitLoss):
+        problem = problem.with_loss(CardLoss(fit, engine.device.modules, engine.dtype))
+        potentials = engine.put(potentials)
     loop = _Fit(problem, chosen, tolerance, factory, tuple(measured))
     return loop.run(potentials)
 
@@ -308,6 +314,11 @@ class _Fit:
         if isinstance(engine, RecordOracle):
             population = engine.bring_to(point.potentials)
             return RecordDistribution.of_population(plan, population, self.oracle)
+        if isinstance(engine, GpuPropagation):
+            # Answers are the processor's: a question is small beside a fit.
+            shares = engine.fetch(point.marginals) / self.problem.total
+            potentials = engine.fetch(point.potentials)
+            return Distribution(plan, potentials, shares, point.log_partition, Propagation)
         shares = point.marginals / self.problem.total
         return Distribution(plan, point.potentials, shares, point.log_partition, self.oracle)
 

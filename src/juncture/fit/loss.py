@@ -87,6 +87,14 @@ class Term(NamedTuple):
         return self.operator.l2_sensitivity**2 / float(self.stddev.min()) ** 2
 
 
+class Quadratic(NamedTuple):
+    """The sum of plain squared terms: half the weighted squared distance, and a constant."""
+
+    centre: Vector
+    precision: Vector
+    constant: float
+
+
 class FitLoss:
     """The sum of all measurements' terms.
 
@@ -113,9 +121,17 @@ class FitLoss:
             for squared, group in groups
             if group
         ]
-        self._precision, self._centre, self._constant = _quadratic(
-            self.layout, [term for term in terms if term.plain]
-        )
+        self._squares: Quadratic | None = None
+
+    @property
+    def _plain(self) -> Quadratic:
+        """The quadratic of all plain counts, made when it is first needed."""
+        if self._squares is None:
+            self._squares = self._make_quadratic([term for term in self.terms if term.plain])
+        return self._squares
+
+    def _make_quadratic(self, terms: Sequence[Term]) -> Quadratic:
+        return _quadratic(self.layout, terms)
 
     def shift_values(self, shifts: Iterable[Vector]) -> FitLoss:
         """The same loss with the measured values moved, measurement by measurement."""
@@ -136,7 +152,7 @@ class FitLoss:
     @property
     def quadratic(self) -> tuple[Vector, Vector]:
         """The centre and the precision of all plain counts with squared residuals, cell by cell."""
-        return self._centre, self._precision
+        return self._plain.centre, self._plain.precision
 
     def round_off(self, width: float) -> FitLoss:
         """A smooth loss below this one: absolute values are rounded off within the width.
@@ -150,18 +166,19 @@ class FitLoss:
 
     def value(self, marginals: Vector) -> float:
         """The loss alone."""
-        plain = vector_ops.quadratic_value(marginals, self._centre, self._precision)
+        centre, precision, constant = self._plain
+        plain = vector_ops.quadratic_value(marginals, centre, precision)
         errors = [(self._error(term, marginals), term.squared) for term in self._others]
         errors += [(batch.errors(marginals), squared) for batch, squared in self._batches]
-        return self._constant + float(plain) + sum(_value(*each, self._width) for each in errors)
+        return constant + float(plain) + sum(_value(*each, self._width) for each in errors)
 
     def value_and_gradient(
         self, marginals: Vector, out: Vector | None = None
     ) -> tuple[float, Vector]:
         """The loss and its gradient with respect to every cell of every clique."""
         gradient = np.empty_like(marginals) if out is None else out
-        plain = vector_ops.quadratic(marginals, self._centre, self._precision, gradient)
-        value = self._constant + float(plain)
+        centre, precision, constant = self._plain
+        value = constant + vector_ops.quadratic(marginals, centre, precision, gradient)
         for term in self._others:
             error = self._error(term, marginals)
             value += _value(error, term.squared, self._width)
@@ -235,12 +252,15 @@ def _single_query(term: Term) -> SingleQuery:
     return SingleQuery(term.clique, term.operator, float(term.values[0]), float(term.stddev[0]))
 
 
-def _quadratic(layout: Layout, terms: Sequence[Term]) -> tuple[Vector, Vector, float]:
-    """The precision, centre and constant of the sum of plain squared terms.
+def _quadratic(layout: Layout, terms: Sequence[Term]) -> Quadratic:
+    """The centre, precision and constant of the sum of plain squared terms.
 
     The constant is what the terms differ from their centre. Its closed form, a difference of
     squared counts, would leave rounding errors larger than the loss where the noise is small.
     """
+    cliques = {layout.domain.canonical(term.clique) for term in terms}
+    if len(cliques) == len(terms):
+        return _join_apart(layout, terms)
     precision, pull, constant = layout.zeros(), layout.zeros(), 0.0
     for term in terms:
         weight = 1.0 / term.stddev**2
@@ -250,7 +270,20 @@ def _quadratic(layout: Layout, terms: Sequence[Term]) -> tuple[Vector, Vector, f
     for term in terms:
         error = (layout.factor(centre, term.clique).values.reshape(-1) - term.values) / term.stddev
         constant += 0.5 * float(error @ error)
-    return precision, centre, constant
+    return Quadratic(centre, precision, constant)
+
+
+def _join_apart(layout: Layout, terms: Sequence[Term]) -> Quadratic:
+    """The same where no clique was measured twice: nothing has to be added up."""
+    centre, precision = layout.zeros(), layout.zeros()
+    for term in terms:
+        names = term.clique
+        canonical = layout.domain.canonical(names)
+        shape = layout.domain.project(names).shape
+        order = [names.index(name) for name in canonical]
+        for vector, table in ((centre, term.values), (precision, 1.0 / term.stddev**2)):
+            layout.view(vector, names)[...] = table.reshape(shape).transpose(order)
+    return Quadratic(centre, precision, 0.0)
 
 
 def add_table(layout: Layout, vector: Vector, clique: Clique, table: Vector) -> None:

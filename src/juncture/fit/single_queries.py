@@ -7,7 +7,7 @@ arithmetic and many calls; together they cost one gather and one scatter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from juncture.tables.domain import Clique
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.queries.products import Operator
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 class SingleQuery(NamedTuple):
@@ -44,6 +47,19 @@ class SingleQueries:
         self._rows = np.repeat(np.arange(len(queries)), lengths)
         self._cells, self._positions = np.unique(np.concatenate(columns), return_inverse=True)
         self._targets = np.array([each.value / each.stddev for each in queries])
+
+    @property
+    def targets(self) -> Vector:
+        """The measured values, over their standard deviations."""
+        return self._targets
+
+    def to_matrix(self, size: int) -> csr_matrix:
+        """The queries, over their standard deviations, as a matrix over `size` cells."""
+        from scipy.sparse import csr_matrix  # noqa: PLC0415  slow to import
+
+        columns = self._cells[self._positions]
+        shape = (len(self._targets), size)
+        return csr_matrix((self._weights, (self._rows, columns)), shape=shape)
 
     def errors(self, marginals: Vector) -> Vector:
         """The residual of every query, over its standard deviation."""

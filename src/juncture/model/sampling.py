@@ -33,6 +33,7 @@ from juncture.engine.plan_text import format_bytes
 from juncture.errors import ImpossibleModel, InvalidInput, ModelTooLarge
 from juncture.model.apportionment import KeptSums, apportion_records, choose_sums
 from juncture.model.calibration import Calibration
+from juncture.model.card_sampling import CardDrawer, find_drawer
 from juncture.model.clique_tree import Visit
 from juncture.model.stages import DrawStage, make_stage
 from juncture.tables.layout import Vector
@@ -52,13 +53,14 @@ class Sampler:
     """
 
     def __init__(self, tree: Calibration, given: Sequence[str] = ()) -> None:
-        self.domain = tree.plan.domain
+        self.tree, self.domain = tree, tree.plan.domain
         self._given = tuple(given)
         self._cliques = tree.plan.cliques
         root = _find_root(tree, set(given))
         self._root = None if root is None else (tree.nodes[root].clique, tree.marginal(root))
         self._visits = [*_tree_visits(tree, set(given), root), *_free_visits(tree, set(given))]
         self._aliases: list[tuple[Vector, Codes]] = []
+        self._drawer: CardDrawer | None = None
 
     def sample(
         self, n: int, key: int, columns: Mapping[str, Codes] | None = None, first: int = 0
@@ -68,6 +70,9 @@ class Sampler:
         self._check_given(codes)
         stages = self._node_stages
         self._aliases = self._aliases or [_make_aliases(stage.weights) for stage in stages]
+        self._drawer = self._drawer or find_drawer(n, stages, self._aliases)
+        if self._drawer is not None:
+            return self._drawer.draw(codes, key, first, has_given=bool(self._given))
         for index, (stage, tables) in enumerate(zip(stages, self._aliases, strict=True)):
             _draw(codes, stage, tables, key, first, (index, len(stages)))
         return codes

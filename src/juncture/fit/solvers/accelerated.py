@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,6 +45,8 @@ class Accelerated:
     >>> fit.model.project(("a",)).values.round(2)
     array([7., 3.])
     """
+
+    works_on_card: ClassVar = True
 
     first_cycle: int = 50
     """The oracle calls of the first cycle."""
@@ -147,7 +150,7 @@ class Cycle:
             return False
         self.intercept += length * (value - vector_ops.dot(slope, middle))
         self._n_steps += 1
-        steepest = float(np.abs(slope).max(initial=0.0)) * self._mass
+        steepest = vector_ops.find_largest(slope) * self._mass
         self._intercept_error += length * _EPSILON * (abs(value) + steepest)
         self.weight += length
         self.curvature *= 0.95
@@ -170,14 +173,13 @@ class Cycle:
         """
         if self.weight == 0.0:
             return -math.inf
-        finite = self.potentials[self.potentials > -np.inf]
-        largest = float(np.abs(finite).max(initial=0.0))
+        largest = vector_ops.find_largest(self.potentials)
         moved_error = self._n_steps * _EPSILON * largest * self._mass
         error = (moved_error + self._intercept_error) / self.weight
-        with np.errstate(invalid="ignore"):
-            slope = (self.start.potentials - self.potentials) / self.weight
+        slope = np.empty_like(self.potentials)
+        vector_ops.descend(self.start.potentials, self.potentials, 1.0, slope)
         lowest = self.problem.minimise_linear(slope, self.start.potentials)
-        return self.intercept / self.weight + lowest - error
+        return (self.intercept + lowest) / self.weight - error
 
     @property
     def _mass(self) -> float:
@@ -188,7 +190,7 @@ class Cycle:
 def first_curvature(problem: Problem, start: Candidate) -> float:
     """A curvature with which the first step moves no potential far, in any unit of the loss."""
     _, slope = problem.loss.value_and_gradient(start.marginals)
-    return max(_CAUTION * float(np.abs(slope).max(initial=0.0)), 1e-3 / problem.total)
+    return max(_CAUTION * vector_ops.find_largest(slope), 1e-3 / problem.total)
 
 
 def _step_length(curvature: float, weight: float) -> float:

@@ -8,6 +8,7 @@ twice the better of the two.
 
 from __future__ import annotations
 
+from juncture.engine.gpu.propagation import GpuPropagation
 from juncture.engine.particles import RecordOracle
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.accelerated import Accelerated
@@ -34,6 +35,8 @@ def default_solver(problem: Problem, tolerance: float) -> Solver:
         plain = isinstance(problem.loss, FitLoss)
         return Raking(tolerance=tolerance) if plain else MirrorDescent()
     first = Accelerated() if problem.loss.is_smooth else Smoothed()
+    if isinstance(problem.oracle, GpuPropagation):
+        return first  # the others keep their vectors on the processor
     work = predict_work(problem)
     if work <= _MAX_WORK and _MAX_SHARE * problem.calls_left >= _MIN_CALLS:
         calls = _fair_calls(problem, work)

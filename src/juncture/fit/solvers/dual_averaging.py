@@ -11,7 +11,7 @@ variances; it is the default.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class DualAveraging:
     >>> fit.model.project(("a",)).values.round(2)
     array([7., 3.])
     """
+
+    works_on_card: ClassVar = True
 
     constant: float | None = None
     """A bound on the curvature of the loss; by default, computed for the geometry."""

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from juncture._util.randomness import Random
+from juncture.engine import vector_ops
 from juncture.engine.particles import RecordOracle
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.accelerated import Cycle, first_curvature
@@ -55,6 +57,8 @@ class EarlyStopping:
     'The fit was ended on purpose, at the noise.'
     """
 
+    works_on_card: ClassVar = True
+
     draws: int = 2
     """How many times the noise is split."""
     division: float = 1.0
@@ -78,7 +82,7 @@ class EarlyStopping:
                 stop_at_noise=True, draws=self.draws, division=self.division, rng=self.rng
             )
             return (yield from path.iterates(problem, potentials))
-        uniform = np.where(np.isneginf(potentials), -np.inf, 0.0)
+        uniform = np.where(potentials == -np.inf, -np.inf, 0.0)
         start = problem.evaluate(uniform)
         yield Iterate(start)
         rng = make_generator(self.rng, loss)
@@ -119,4 +123,4 @@ class EarlyStopping:
 def _distance(problem: Problem, left: Vector, right: Vector) -> float:
     """The mean total variation distance over the cliques."""
     n_cliques = len(problem.oracle.layout.cliques)
-    return 0.5 * float(np.abs(left - right).sum()) / (problem.total * n_cliques)
+    return 0.5 * vector_ops.find_distance(left, right) / (problem.total * n_cliques)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from juncture.engine import vector_ops
 from juncture.fit.solvers.problem import Candidate, Problem
 from juncture.tables.layout import Vector
 
@@ -58,13 +59,16 @@ def match_average(
     - `max_failures`: matching ends after this many steps that did not help, once one has helped:
       a share carried over from the last matching may be far too large, and shrinks until it fits.
     """
-    goal = np.log(np.maximum(average, _MIN_MASS))
+    least_mass = max(_MIN_MASS, float(np.finfo(average.dtype).tiny))
+    goal = np.empty_like(average)
+    vector_ops.take_logarithms(average, least_mass, goal)
     best, least, n_failures = start, measure(start), 0
     for _ in range(steps):
         if least < enough or (n_failures >= max_failures and best is not start):
             break
-        gap = goal - np.log(np.maximum(best.marginals, _MIN_MASS))
-        tried = problem.evaluate(best.potentials + share * gap)
+        moved = np.empty_like(goal)
+        vector_ops.rescale_towards(best.potentials, goal, best.marginals, share, least_mass, moved)
+        tried = problem.evaluate(moved)
         reached = measure(tried)
         if reached < least:
             best, least, share = tried, reached, share * _GROW

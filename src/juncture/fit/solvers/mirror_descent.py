@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from juncture.engine import vector_ops
 from juncture.errors import InvalidInput
@@ -29,6 +29,8 @@ class MirrorDescent:
     >>> fit.model.project(("a",)).values.round(2)
     array([7., 3.])
     """
+
+    works_on_card: ClassVar = True
 
     rule: Literal["search", "constant", "decreasing"] = "search"
     """How long steps are: "search" for smooth losses, "decreasing" for losses with kinks."""

@@ -9,6 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from juncture._util.watch import Watch, ignore_progress
+from juncture.engine import vector_ops
+from juncture.engine.gpu.propagation import GpuPropagation
 from juncture.engine.oracle import Oracle, OracleFactory, make_oracle
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
@@ -125,7 +127,10 @@ class Problem:
         """
         if not self.oracle.is_exact:
             return -math.inf
-        toward = np.where(np.isneginf(excluded), -np.inf, -slope)
+        toward = np.empty_like(slope)
+        vector_ops.direct_away(slope, excluded, toward)
+        if isinstance(self.oracle, GpuPropagation):
+            return -self.total * self.oracle.maximum_score(toward)
         return -self.total * self.oracle.maximum(toward).score
 
 
@@ -160,3 +165,12 @@ class Solver(Protocol):
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then better points; returns why it ends, if it ends by itself."""
+
+
+def works_on_card(solver: Solver) -> bool:
+    """Whether a solver takes vectors that lie on a card: if it has `works_on_card`, and it is true.
+
+    Such a solver leaves arithmetic on whole vectors to `vector_ops` and to NumPy's own functions,
+    which CuPy's arrays understand. Others are handed vectors of NumPy.
+    """
+    return bool(getattr(solver, "works_on_card", False))

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from juncture.errors import InvalidInput
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.accelerated import Accelerated
-from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem, Solver
+from juncture.fit.solvers.problem import (
+    Candidate,
+    Iterate,
+    Iterates,
+    Problem,
+    Solver,
+    works_on_card,
+)
 from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
@@ -44,6 +51,11 @@ class Smoothed:
     what is left to gain is then smaller than the error of the rounding."""
     patience: int = 4
     """How many points without progress mean that it has stalled."""
+
+    @property
+    def works_on_card(self) -> bool:
+        """See `works_on_card`."""
+        return works_on_card(self.inner)
 
     def iterates(self, problem: Problem, potentials: Vector) -> Iterates:
         """The start, then the best point after each round, for one width after another."""

@@ -151,6 +151,22 @@ def bind(query: Query, domain: Domain) -> Operator:
             return _Weighted(query.weight, bind(query.query, domain))
 
 
+BlockList = tuple[float, Sequence[Block], tuple[int, ...]]
+
+
+def list_blocks(operator: Operator) -> list[BlockList]:
+    """The products that an operator consists of: weight, blocks, and the sizes of their axes."""
+    match operator:
+        case _Product():
+            return [(1.0, operator.blocks, operator.sizes)]
+        case _Stacked():
+            return [each for part in operator.operators for each in list_blocks(part)]
+        case _Weighted():
+            parts = list_blocks(operator.inner)
+            return [(operator.weight * weight, blocks, sizes) for weight, blocks, sizes in parts]
+    raise TypeError(f"an operator of its own kind: {operator!r}")
+
+
 class _Product(Operator):
     """Blocks along the axes of a table; sizes may join several axes of the table into one."""
 
@@ -158,19 +174,19 @@ class _Product(Operator):
         self, blocks: Sequence[Block], sizes: tuple[int, ...], shape: tuple[int, ...]
     ) -> None:
         self.shape = shape
-        self._blocks, self._sizes = blocks, sizes
+        self.blocks, self.sizes = blocks, sizes
         self._rows = tuple(b.n_rows(n) for b, n in zip(blocks, sizes, strict=True))
         self.n_rows = math.prod(self._rows)
 
     def apply(self, table: Array) -> Array:
-        answers = table.reshape(self._sizes)
-        for axis, block in enumerate(self._blocks):
+        answers = table.reshape(self.sizes)
+        for axis, block in enumerate(self.blocks):
             answers = np.moveaxis(block.apply(np.moveaxis(answers, axis, -1)), -1, axis)
         return answers.reshape(-1)
 
     def adjoint(self, answers: Array) -> Array:
         table = answers.reshape(self._rows)
-        for axis, (block, size) in enumerate(zip(self._blocks, self._sizes, strict=True)):
+        for axis, (block, size) in enumerate(zip(self.blocks, self.sizes, strict=True)):
             table = np.moveaxis(block.adjoint(np.moveaxis(table, axis, -1), size), -1, axis)
         return table.reshape(self.shape)
 
@@ -199,7 +215,7 @@ class _Product(Operator):
         return self._outer(known).reshape(-1) if len(known) == len(weights) else None
 
     def _pairs(self) -> list[tuple[Block, int]]:
-        return list(zip(self._blocks, self._sizes, strict=True))
+        return list(zip(self.blocks, self.sizes, strict=True))
 
     @staticmethod
     def _outer(vectors: list[Array]) -> Array:
@@ -217,21 +233,21 @@ class _Stacked(Operator):
             raise InvalidInput("`queries` must not be empty; got none.")
         self.shape = operators[0].shape
         self.n_rows = sum(each.n_rows for each in operators)
-        self._operators = operators
+        self.operators = operators
         self._ends = np.cumsum([each.n_rows for each in operators])[:-1]
 
     def apply(self, table: Array) -> Array:
-        return np.concatenate([each.apply(table) for each in self._operators])
+        return np.concatenate([each.apply(table) for each in self.operators])
 
     def adjoint(self, answers: Array) -> Array:
-        pieces = zip(self._operators, np.split(answers, self._ends), strict=True)
+        pieces = zip(self.operators, np.split(answers, self._ends), strict=True)
         return np.asarray(sum(each.adjoint(piece) for each, piece in pieces))
 
     def column_sums(self) -> Array:
-        return np.asarray(sum(each.column_sums() for each in self._operators))
+        return np.asarray(sum(each.column_sums() for each in self.operators))
 
     def column_squares(self) -> Array:
-        return np.asarray(sum(each.column_squares() for each in self._operators))
+        return np.asarray(sum(each.column_squares() for each in self.operators))
 
 
 class _Weighted(Operator):
@@ -239,25 +255,25 @@ class _Weighted(Operator):
 
     def __init__(self, weight: float, inner: Operator) -> None:
         self.shape, self.n_rows = inner.shape, inner.n_rows
-        self._weight, self._inner = weight, inner
+        self.weight, self.inner = weight, inner
 
     def apply(self, table: Array) -> Array:
-        return self._weight * self._inner.apply(table)
+        return self.weight * self.inner.apply(table)
 
     def adjoint(self, answers: Array) -> Array:
-        return self._weight * self._inner.adjoint(answers)
+        return self.weight * self.inner.adjoint(answers)
 
     def column_sums(self) -> Array:
-        return abs(self._weight) * self._inner.column_sums()
+        return abs(self.weight) * self.inner.column_sums()
 
     def column_squares(self) -> Array:
-        return self._weight**2 * self._inner.column_squares()
+        return self.weight**2 * self.inner.column_squares()
 
     @cached_property
     def largest_eigenvalue(self) -> float:
-        return self._weight**2 * self._inner.largest_eigenvalue
+        return self.weight**2 * self.inner.largest_eigenvalue
 
     @cached_property
     def total_weights(self) -> Array | None:
-        weights = self._inner.total_weights
-        return None if weights is None else weights / self._weight
+        weights = self.inner.total_weights
+        return None if weights is None else weights / self.weight
