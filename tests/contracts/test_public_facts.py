@@ -19,12 +19,14 @@ from juncture.model.record_distribution import RecordDistribution
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
+from juncture.private.check import exact_check
 from juncture.private.curator import Curator
 from juncture.private.sources.duck import DuckDB
 from juncture.private.sources.read import read_table
 from juncture.private.sources.source import Source
 from juncture.publish.release import load
-from juncture.tables.columns import Categorical, Integer
+from juncture.tables.columns import Categorical, Integer, Outside
+from juncture.tables.columns.open_number import OpenNumber
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.known import Known
@@ -178,6 +180,37 @@ def test_rows_that_break_a_rule(
     strict = replace(SCHEMA, rules=(replace(RULE, broken=Broken.ERROR),))
     with pytest.raises(InvalidInput, match=f"got {N_BROKEN} of which it is true that age < 15"):
         engines(request, tmp_path, strict, engine)
+
+
+def test_a_check_says_which_rows_would_not_count(tmp_path: Path) -> None:
+    """And whether the table would be refused because of its rows."""
+    path = tmp_path / "people.parquet"
+    pq.write_table(people(), path)
+    limited = replace(SCHEMA, person=Person("who", 1))
+    found = exact_check(path, limited)
+    counted = read_table(path, limited).exact_n_records
+    assert found.uncounted == {"set aside": N_BROKEN, "beyond the limit": N - N_BROKEN - counted}
+    assert not found.refused_rows
+    strict = replace(SCHEMA, rules=(replace(RULE, broken=Broken.ERROR),))
+    assert f"got {N_BROKEN} of which it is true" in exact_check(path, strict).refused_rows
+    assert exact_check(path, replace(SCHEMA, rules=())).uncounted == {}
+
+
+def test_what_is_found_privately_cannot_be_known(tmp_path: Path) -> None:
+    """Totals of private bins are refused; rules about them hold in the bins that are found."""
+    open_age = OpenNumber(low=0, high=40, step=1.0, max_bins=8, outside=Outside.NEAREST)
+    with pytest.raises(InvalidInput, match="whose bins and values are public; got age"):
+        Schema({"age": open_age}, known=(Known(("age",), ((3, 1),)),))
+    schema = Schema(
+        {**SCHEMA.columns, "age": open_age}, rules=SCHEMA.rules, known=SCHEMA.known,
+        person=Person("who", 2),
+    )  # fmt: skip
+    made = release(people(), schema, Budget(epsilon=8.0), ledger=tmp_path / "l", mechanism="hdmm")
+    assert made.schema is not None
+    for zeros in made.schema.zeros:
+        assert (made.project(zeros.clique).values[zeros.excluded] == 0.0).all()
+    assert made.project(("state",)).values == pytest.approx([500, 210, 90], rel=1e-6)
+    assert "one person with up to 2 rows" in str(made.guarantee)
 
 
 def test_rows_set_aside_make_their_number_private(tmp_path: Path) -> None:

@@ -216,13 +216,14 @@ def _check_table(table: TableFile, schema: Schema, *, as_json: bool) -> None:
         say_json({
             "records": result.n_records, "absent": result.absent, "extra": result.extra,
             "refused": result.refused, "columns": listed,
+            "uncounted": result.uncounted, "refused_rows": result.refused_rows or None,
         })  # fmt: skip
     else:
         say(format_table(columns, rows))
         say()
         say(_table_verdict(result))
     note("NOT PUBLIC: counted in the private table. Do not publish these figures.")
-    if refused:
+    if refused or result.refused_rows:
         raise typer.Exit(ExitCode.ERROR)
 
 
@@ -232,11 +233,13 @@ def _table_verdict(result: TableCheck) -> str:
         lines.append(f"The table has no column {', '.join(result.absent)}.")
     if result.extra:
         lines.append(f"Not in the schema, so not read: {', '.join(result.extra)}.")
-    lines.append(
-        f"A release would be refused because of {', '.join(result.refused)}."
-        if result.refused
-        else "The table agrees with the schema."
-    )
+    lines += [f"{n:,} rows would not count: {why}." for why, n in result.uncounted.items()]
+    if result.refused:
+        lines.append(f"A release would be refused because of {', '.join(result.refused)}.")
+    if result.refused_rows:
+        lines.append(f"A release would be refused: {result.refused_rows}")
+    if not (result.refused or result.refused_rows):
+        lines.append("The table agrees with the schema.")
     return "\n".join(lines)
 
 

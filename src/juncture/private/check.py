@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import duckdb
 
-from juncture.errors import UnreadableFile
-from juncture.private.sources.duck import redact_error
+from juncture.errors import InvalidInput, UnreadableFile
+from juncture.private.sources.duck import exact_row_fates, redact_error
+from juncture.private.sources.encoding import DuckDialect
 from juncture.private.sources.files import AnyTable, exact_relation
 from juncture.private.sources.mismatches import Mismatch, exact_mismatches
+from juncture.private.sources.rows import RowFate, RowLimit
 from juncture.tables.schema import Schema
 
 
@@ -30,6 +32,8 @@ class TableCheck:
     """Columns of the table that the schema does not name; they are not read."""
     mismatches: Mapping[str, Mismatch]
     """For each column of both, how many values are not regular ones."""
+    fates: Mapping[int, int] = field(default_factory=dict)
+    """How many rows have which `RowFate`, where some may not count."""
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -41,6 +45,23 @@ class TableCheck:
         ]
         return (*self.absent, *wrong)
 
+    @property
+    def uncounted(self) -> dict[str, int]:
+        """How many rows would not count, by the reason."""
+        reasons = {"beyond the limit": RowFate.BEYOND_LIMIT, "set aside": RowFate.SET_ASIDE}
+        return {words: self.fates[fate] for words, fate in reasons.items() if fate in self.fates}
+
+    @property
+    def refused_rows(self) -> str:
+        """Why the table would be refused because of its rows; nothing where it would not."""
+        limit = RowLimit.of_schema(self.schema, DuckDialect())
+        try:
+            if limit is not None:
+                limit.refuse_rows(self.fates)
+        except InvalidInput as error:
+            return str(error)
+        return ""
+
 
 def exact_check(table: AnyTable, schema: Schema) -> TableCheck:
     """Hold a schema against a table."""
@@ -48,12 +69,14 @@ def exact_check(table: AnyTable, schema: Schema) -> TableCheck:
         with tempfile.TemporaryDirectory(prefix="juncture-") as spill:
             relation = exact_relation(table, spill=spill, copy=len(schema.columns) > 1)
             present = [name for name in schema.columns if name in relation.columns]
+            absent = tuple(name for name in schema.used_columns if name not in relation.columns)
             return TableCheck(
                 schema,
                 int(relation.count("*").fetchall()[0][0]),
-                tuple(name for name in schema.used_columns if name not in relation.columns),
+                absent,
                 tuple(name for name in relation.columns if name not in schema.used_columns),
                 exact_mismatches(relation, schema, present),
+                {} if absent else exact_row_fates(relation, schema),
             )
     except duckdb.Error as error:
         raise UnreadableFile(redact_error(error)) from None

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from juncture._util.text import count_noun, list_names
 from juncture.errors import InvalidInput, NotPublic
 from juncture.tables.codebook import Codebook
-from juncture.tables.columns import Column, Open
+from juncture.tables.columns import Column, Open, OpenBins
 from juncture.tables.domain import Domain
 from juncture.tables.known import Known
 from juncture.tables.person import Person
@@ -62,6 +62,12 @@ class Schema:
         object.__setattr__(self, "known", tuple(self.known))
         if not self.columns:
             raise InvalidInput("`columns` must not be empty; got none.")
+        unknown = [n for k in self.known for n in k.columns if n in self.open_columns]
+        if unknown:
+            raise InvalidInput(
+                "`known` must be about columns whose bins and values are public; got "
+                f"{unknown[0]}, where they are private."
+            )
         if len(self.rules) > MAX_RULES:
             raise InvalidInput(
                 f"`rules` must be at most {MAX_RULES}; got {len(self.rules)}. Join some by OR."
@@ -107,7 +113,20 @@ class Schema:
     @cached_property
     def zeros(self) -> tuple[Zeros, ...]:
         """The cells that each rule excludes; refuses a rule that cells cannot decide."""
-        return tuple(find_zeros(rule, self.codebook) for rule in self.rules)
+        found = tuple(find_zeros(rule, self.codebook) for rule in self.rules)
+        for each in found:
+            self._refuse_private_values(each)
+        return found
+
+    def _refuse_private_values(self, zeros: Zeros) -> None:
+        """Refuse a rule about values that nobody knows yet."""
+        for name in zeros.clique:
+            column = self.open_columns.get(name)
+            if column is not None and not isinstance(column, OpenBins):
+                raise InvalidInput(
+                    f"`never` must be about columns whose values are public; got "
+                    f"{zeros.rule.never!r}, and the values of {name} are private. List them."
+                )
 
     @property
     def sets_rows_aside(self) -> bool:

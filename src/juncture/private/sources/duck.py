@@ -158,22 +158,9 @@ class DuckDB:
 
     def _encode(self, relation: duckdb.DuckDBPyRelation) -> None:
         """Make the temporary table; codes are shifted so that errors fit unsigned types."""
-        columns = dict(zip(relation.columns, map(str, relation.dtypes), strict=True))
-        refuse_absent(self.schema, list(columns))
-        integers = {name for name, kind in columns.items() if kind in DUCK_INTEGERS}
-        listed = [
-            f"CAST({code} - ({MISSING}) AS {_code_type(self.domain[name])}) AS "
-            f"{_DIALECT.quote_name(name)}"
-            for name, code in code_expressions(self.schema, _DIALECT, integers).items()
-        ]
-        rows = "juncture_table"
-        if self._limit is not None:  # codes first: the window then carries nothing else
-            floats = [name for name, kind in columns.items() if kind in _FLOATS]
-            raw = self._limit.raw_columns(floats)
-            rows = f"(SELECT {', '.join([*listed, *raw])} FROM juncture_table)"
-            listed = [*map(_DIALECT.quote_name, self.domain), self._limit.fate]
-        sql = f"CREATE TEMP TABLE {self._name} AS SELECT {', '.join(listed)} FROM {rows}"
-        relation.query("juncture_table", sql)
+        refuse_absent(self.schema, relation.columns)
+        select = _write_encoding(relation, self.schema, self._limit)
+        relation.query("juncture_table", f"CREATE TEMP TABLE {self._name} AS {select}")
 
     def _refuse_errors(self) -> None:
         """Refuse values that the schema calls errors; only columns that have any are counted.
@@ -188,10 +175,7 @@ class DuckDB:
         if suspects:  # only then are the raw values looked at again
             refuse_errors(self.schema, exact_mismatches(self._relation, self.schema, suspects))
         if self._limit is not None:
-            fate = _DIALECT.quote_name(FATE)
-            found = self._exact_answers(
-                f"SELECT {fate} AS fate, COUNT(*) AS n FROM {self._name} GROUP BY ALL"
-            )
+            found = self._exact_answers(_count_fates(self._name))
             self._limit.refuse_rows(dict(zip(found["fate"], found["n"], strict=True)))
 
     def _select(self, used: Domain) -> str:
@@ -217,6 +201,40 @@ class DuckDB:
     def _answers(self, sql: str) -> dict[str, NDArray[Any]]:
         answer: Any = self._relation.query("juncture_table", sql)
         return {} if answer is None else dict(answer.fetchnumpy())
+
+
+def exact_row_fates(relation: duckdb.DuckDBPyRelation, schema: Schema) -> dict[int, int]:
+    """How many rows of a table have which `RowFate`; nothing where all of them count."""
+    limit = RowLimit.of_schema(schema, _DIALECT, shift=-MISSING)
+    if limit is None:
+        return {}
+    select = _write_encoding(relation, schema, limit)
+    found: Any = relation.query("juncture_table", _count_fates(f"({select})"))
+    return {int(fate): int(n) for fate, n in found.fetchall()}
+
+
+def _count_fates(rows: str) -> str:
+    return f"SELECT {_DIALECT.quote_name(FATE)} AS fate, COUNT(*) AS n FROM {rows} GROUP BY ALL"
+
+
+def _write_encoding(
+    relation: duckdb.DuckDBPyRelation, schema: Schema, limit: RowLimit | None
+) -> str:
+    """SQL for the shifted codes of all rows, and for what becomes of each."""
+    columns = dict(zip(relation.columns, map(str, relation.dtypes), strict=True))
+    integers = {name for name, kind in columns.items() if kind in DUCK_INTEGERS}
+    listed = [
+        f"CAST({code} - ({MISSING}) AS {_code_type(schema.domain[name])}) AS "
+        f"{_DIALECT.quote_name(name)}"
+        for name, code in code_expressions(schema, _DIALECT, integers).items()
+    ]
+    if limit is None:
+        return f"SELECT {', '.join(listed)} FROM juncture_table"
+    raw = limit.raw_columns([name for name, kind in columns.items() if kind in _FLOATS])
+    kept = [*map(_DIALECT.quote_name, schema.domain), limit.fate]
+    # Codes first: the window then carries nothing else.
+    inner = f"SELECT {', '.join([*listed, *raw])} FROM juncture_table"
+    return f"SELECT {', '.join(kept)} FROM ({inner})"
 
 
 def _open_reader(answer: Any, n_rows: int) -> Iterable[pa.RecordBatch]:  # noqa: ANN401
