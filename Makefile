@@ -81,6 +81,7 @@ bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peers, in one r
 	@$(BIN)/python bench/wide_tables.py
 	@$(BIN)/python bench/persons.py
 	@$(BIN)/python bench/predicted_times.py
+	@$(BIN)/python bench/explorer_load.py
 	@$(BIN)/python bench/wide_fits.py --peer-python $(BENCH_VENV)/bin/python
 
 # dpsynth is on no package index, needs Python 3.12 and names two of its dependencies by repository:

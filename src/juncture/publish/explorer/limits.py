@@ -13,8 +13,9 @@ MAX_BYTES = 64 * 1024
 MAX_CONDITIONS = 50
 """The conditions in one question."""
 
-MAX_WORKERS = 2
-"""The processes that answer: while one has a slow question, the other has time for the rest."""
+MAX_WORKERS = 3
+"""The processes that answer: while one has a slow question and one is being replaced, one has time
+for the rest. They are started when somebody waits."""
 MAX_WAITING = 32
 """The questions that may wait for an answer at once; more are told to come back."""
 MAX_DOWNLOADS = 4
@@ -24,7 +25,7 @@ QUESTION_SECONDS = 30.0
 DOWNLOAD_SECONDS = 300.0
 """The same for a file of synthetic records."""
 FAREWELL_SECONDS = 2.0
-"""How long a question is still worked on when nobody waits for its answer any more."""
+"""How long a question may be worked on in all when nobody waits for its answer any more."""
 QUESTION_BYTES = 8 << 30
 """The memory that a question may take, beyond what the release itself needs."""
 

@@ -146,10 +146,12 @@ class Pool:
         """The answer to a question, as JSON; cancelled, its worker has a moment to come free."""
         worker = await self._take()
         asking = asyncio.ensure_future(worker.ask(question))
+        began = asyncio.get_running_loop().time()
         try:
             done, _ = await asyncio.wait({asking}, timeout=seconds)
         except asyncio.CancelledError:
-            self._run(self._see_off(worker, asking))
+            worked = asyncio.get_running_loop().time() - began
+            self._run(self._see_off(worker, asking, limits.FAREWELL_SECONDS - worked))
             raise
         if not done:
             asking.cancel()
@@ -204,9 +206,9 @@ class Pool:
         self._run(worker.close())
         self._grow()
 
-    async def _see_off(self, worker: Worker, asking: asyncio.Future[Frame]) -> None:
-        """Let a question that nobody waits for end soon; its worker would be dear to replace."""
-        done, _ = await asyncio.wait({asking}, timeout=limits.FAREWELL_SECONDS)
+    async def _see_off(self, worker: Worker, asking: asyncio.Future[Frame], seconds: float) -> None:
+        """Let a short question that nobody waits for end: its worker would be dear to replace."""
+        done, _ = await asyncio.wait({asking}, timeout=max(0.0, seconds))
         if done:
             self._take_back(worker, asking.result())
         else:
