@@ -18,7 +18,7 @@ from juncture.engine.lower_bound import refuse_hopeless
 from juncture.engine.order_search import Bucket
 from juncture.engine.plan_text import abbreviate, describe, format_bytes, format_count
 from juncture.errors import InvalidInput, ModelTooLarge
-from juncture.tables.domain import Clique, Domain
+from juncture.tables.domain import Clique, Domain, refuse_many_axes
 from juncture.tables.layout import Layout
 
 if TYPE_CHECKING:
@@ -260,9 +260,8 @@ class Plan:
 
     def _check_memory(self, memory_limit: int | None) -> Plan:
         """The plan itself, or an error if it exceeds the limit."""
-        if memory_limit is None and self.size_bytes <= _SURELY_FREE:
-            return self
-        limit = _resolve_limit(memory_limit)
+        is_small = memory_limit is None and self.size_bytes <= _SURELY_FREE
+        limit = self.size_bytes if is_small else _resolve_limit(memory_limit)
         if self.size_bytes > limit:
             raise ModelTooLarge(
                 f"`cliques` must give a model within {format_bytes(limit)}; got one of "
@@ -274,6 +273,8 @@ class Plan:
                 needed=format_bytes(self.size_bytes),
                 limit=format_bytes(limit),
             )
+        for node in self.nodes:
+            refuse_many_axes(node.clique)
         return self
 
 

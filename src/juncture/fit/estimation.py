@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,6 +39,8 @@ from juncture.tables.measurement import Measurement
 # Of the loss: a gap up to which a fit without progress is said to have settled.
 _NEAR = 0.5
 _ROUNDING = 1e-6
+# Of the number of records or the largest answer: doubles do not tell smaller residuals from none.
+_RESOLUTION = 1e-13
 Constraints = Mapping[Clique, ArrayLike]
 _NO_CONSTRAINTS: Constraints = {}
 
@@ -116,7 +118,8 @@ def estimate(  # noqa: PLR0913
 
     - `domain`: the attributes and their sizes.
     - `measurements`: noisy answers about some cliques; at least one.
-    - `total`: the number of records; by default, estimated from the measurements.
+    - `total`: the number of records; by default, estimated from the measurements. Noise below 1e-13
+      of it, or of the largest answer, counts as that: doubles do not resolve less.
     - `loss`: "l2" for squared residuals over their variances, "l1" for absolute residuals over
       their scales, "likelihood" for the one that suits each measurement's noise; or a convex
       function of the measured cliques' marginals that returns its value and gradient.
@@ -160,12 +163,12 @@ def estimate(  # noqa: PLR0913
     choice = choose_oracle(oracle, domain, all_cliques, plan)
     factory = choice.factory
     engine = make_oracle(factory, choice.plan)
+    mass = max(1.0, estimate_total(domain, measured).total) if total is None else total
     fit = (
         CustomLoss(engine.layout, measured_cliques, loss)
         if callable(loss)
-        else FitLoss(engine.layout, measured, loss)
+        else FitLoss(engine.layout, _widen_noise(measured, mass), loss)
     )
-    mass = max(1.0, estimate_total(domain, measured).total) if total is None else total
     problem = Problem(engine, fit, mass, CallCounter(max_steps, watch), factory)
     potentials = _initial_potentials(engine.layout, start) + _constraint_potentials(
         engine.layout, constraints
@@ -176,6 +179,24 @@ def estimate(  # noqa: PLR0913
         potentials = engine.put(potentials)
     loop = _Fit(problem, chosen, tolerance, factory, tuple(measured))
     return loop.run(potentials)
+
+
+def _widen_noise(measurements: Sequence[Measurement], total: float) -> list[Measurement]:
+    """The measurements, with noise that doubles can tell from none.
+
+    The marginals of a model are rounded to some 1e-16 of the total. With less noise than that, the
+    loss would be made of rounding errors, and so would certificates.
+    """
+    largest = max((float(np.abs(m.values).max(initial=0.0)) for m in measurements), default=0.0)
+    least = _RESOLUTION * max(largest, total)
+    return [
+        m
+        if (m.stddev >= least).all()
+        else Measurement(
+            m.clique, m.values, stddev=np.maximum(m.stddev, least), query=m.query, noise=m.noise
+        )
+        for m in measurements
+    ]
 
 
 def _check_limits(max_steps: int, tolerance: float) -> None:
@@ -291,6 +312,8 @@ class _Fit:
 
     def make_estimate(self, point: Candidate, status: Status) -> Estimate:
         """The point as a model, with the figures of the fit."""
+        if not self.adds_up(point):
+            status, self.bound = Status.SLOW, -math.inf
         model = Model(self.make_distribution(point), self.problem.total)
         engine = self.problem.oracle
         summary = FitSummary(
@@ -307,6 +330,12 @@ class _Fit:
             trace=tuple(self.trace),
             measurements=self.measurements,
         )
+
+    def adds_up(self, point: Candidate) -> bool:
+        """Whether every clique has the total; if not, nothing can be certified about the point."""
+        layout, total = self.problem.oracle.layout, self.problem.total
+        sums = [layout.view(point.marginals, clique).sum() for clique in layout.cliques]
+        return bool(np.all(np.abs(np.array(sums) - total) <= _ROUNDING * total))
 
     def make_distribution(self, point: Candidate) -> Distribution | RecordDistribution:
         """The distribution at a point."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -27,7 +26,7 @@ from juncture.mechanisms.mechanism import (
     require_n_records,
 )
 from juncture.mechanisms.record_search import RecordSearch
-from juncture.privacy.accounting import DRAW_SLACK, Cost
+from juncture.privacy.accounting import MAX_DRAW_ROUNDS, MAX_ETA, Cost, draw_slack
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import ZCDP
 from juncture.tables.workload import Workload
@@ -48,8 +47,9 @@ class DualQuery(Mechanism):
     of eta times the sum, over the t - 1 records x so far, of q(D) - q(x). A replaced record moves
     q(D) by at most 1 / m, so this is the exponential mechanism with epsilon = 2 eta (t - 1) / m,
     of which each draw costs rho = epsilon^2 / 8 = eta^2 (t - 1)^2 / (2 m^2) of zCDP. With s draws
-    in each of T rounds, rho = s eta^2 (T - 1) T (2 T - 1) / (12 m^2): T is the largest that the
-    budget allows (a rho, or an epsilon with a delta). The first round's draws do not look at data.
+    in each of T rounds, rho = s eta^2 (T - 1) T (2 T - 1) / (12 m^2), and a little more for
+    rounding (`draw_slack`): T is the largest that the budget allows (a rho, or an epsilon with a
+    delta). The first round's draws do not look at data.
     What is not spent because T is a whole number stays in the budget.
 
     >>> from juncture.tables.domain import Domain
@@ -84,15 +84,16 @@ class DualQuery(Mechanism):
     def outline(self, assignment: Assignment) -> Outline:
         """Find how many rounds the budget allows, and plan the model."""
         workload = assignment.workload
-        if not (self.eta > 0.0 and self.draws >= 1):
+        if not (0.0 < self.eta <= MAX_ETA and self.draws >= 1):
             raise InvalidInput(
-                f"`eta` and `draws` must be positive; got {self.eta} and {self.draws}."
+                f"`eta` must be positive and at most {MAX_ETA:g}, and `draws` positive; got "
+                f"{self.eta} and {self.draws}."
             )
         self._rho()  # refuses a budget without a rho before anything else
         n_public = require_n_records(self.name, assignment)
         rounds, modelled = self.count_rounds(n_public), self.estimation is Estimation.MODEL
         plan = Plan.build(workload.domain, workload.cliques) if modelled else None
-        epsilons = [2.0 * self.eta * t / n_public + DRAW_SLACK for t in range(1, rounds)]
+        epsilons = [self._draw_epsilon(t, n_public) for t in range(1, rounds)]
         last = epsilons[-1] if epsilons else 0.0
         return Outline(
             n_records=n_public,
@@ -142,12 +143,19 @@ class DualQuery(Mechanism):
 
     def count_rounds(self, n_records: int) -> int:
         """The most rounds that the budget and `max_rounds` allow; the first is free."""
-        unit = self.draws * (self.eta / n_records) ** 2 / 12.0
-        rho, t = self._rho(), 1
-        limit = math.inf if self.max_rounds is None else self.max_rounds
-        while t < limit and unit * t * (t + 1) * (2 * t + 1) <= rho * (1.0 - 1e-9):
+        left, t = self._rho() * (1.0 - 1e-9), 1
+        most = MAX_DRAW_ROUNDS + 1
+        limit = most if self.max_rounds is None else min(self.max_rounds, most)
+        while t < limit:
+            left -= self.draws * self._draw_epsilon(t, n_records) ** 2 / 8.0
+            if left < 0.0:
+                break
             t += 1
         return t
+
+    def _draw_epsilon(self, n_earlier: int, n_records: int) -> float:
+        """The epsilon of each draw in the round after so many others."""
+        return 2.0 * self.eta * n_earlier / n_records + draw_slack(self.eta, n_earlier)
 
     def _rho(self) -> float:
         price = self.budget.price

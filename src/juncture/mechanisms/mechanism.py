@@ -27,7 +27,7 @@ from juncture.model.model import Model
 from juncture.model.record_distribution import RecordDistribution
 from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
-from juncture.tables.domain import Clique, Domain
+from juncture.tables.domain import Clique, Domain, refuse_many_axes
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
 from juncture.tables.schema import Schema
@@ -224,6 +224,13 @@ class Mechanism(Protocol):
         """
         if not workload.tasks:
             raise InvalidInput("`workload` must have a task; got none.")
+        if n_records is not None and n_records < 1:
+            raise InvalidInput(
+                f"`n_records` must be at least 1: a table without records has nothing to release; "
+                f"got {n_records}. Check that the right table was read."
+            )
+        # A run that chooses what to measure may join them all in one table, too late to refuse it.
+        refuse_many_axes([name for name, size in workload.domain.items() if size == 1])
         outline = self.outline(Assignment(workload, neighbours, n_records))
         known = {each.name: getattr(outline, each.name) for each in fields(outline)}
         return Run(

@@ -24,7 +24,7 @@ from juncture.model.record_distribution import RecordDistribution
 from juncture.model.record_sampler import RecordSampler
 from juncture.model.sampling import Sampler, check_count, draw_key
 from juncture.tables.codebook import Codebook
-from juncture.tables.domain import Clique, Domain
+from juncture.tables.domain import Clique, Domain, refuse_many_axes
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.queries.blocks import Block, Identity, WeightedSum
@@ -186,7 +186,9 @@ class Model:
 
     def project(self, attributes: Iterable[str]) -> Factor:
         """The expected counts over any attributes, in the given order."""
-        return self._count(self.distribution.project(self.domain.project(attributes)))
+        subdomain = self.domain.project(attributes)
+        refuse_many_axes(tuple(subdomain))
+        return self._count(self.distribution.project(subdomain))
 
     def one_way(self, attribute: str) -> Vector:
         """The expected number of records with each value of one attribute."""
@@ -197,6 +199,8 @@ class Model:
     def project_many(self, cliques: Iterable[Iterable[str]]) -> Iterator[Factor]:
         """The marginals on many sets of attributes, one after another, sharing their work."""
         subdomains = [self.domain.project(clique) for clique in cliques]
+        for subdomain in subdomains:
+            refuse_many_axes(tuple(subdomain))
         return map(self._count, self.distribution.project_many(subdomains))
 
     def _count(self, shares: Factor) -> Factor:

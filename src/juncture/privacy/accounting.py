@@ -127,8 +127,23 @@ RECORD_NEIGHBOURS = (Neighbours.ADD_OR_REMOVE, Neighbours.REPLACE)
 """Those that differ in one record."""
 
 
-DRAW_SLACK = 1e-9
-"""Added to the epsilon of every weighted draw, whose weights are correct to fifteen digits."""
+MAX_DRAW_ROUNDS, MAX_ETA = 100_000, 100.0
+"""The most earlier records, and the largest eta, of weighted draws (`Curator.draw_queries`)."""
+
+
+def draw_slack(eta: float, n_earlier: int) -> float:
+    """Added to the epsilon of every weighted draw (`Curator.draw_queries`), for rounding.
+
+    An exponent eta (n_earlier share - satisfied) is at most eta n_earlier in size, and is made by
+    five operations that each round by at most 2^-53 of such a number, the division by log 2 among
+    them; its weight is then off by a factor of at most exp(8 u eta n_earlier) with u = 2^-53, and
+    by a few more u from the rounding of the weight itself, which a billionth covers. So is the sum
+    of all weights, and both on either of two neighbouring tables: four times.
+
+    >>> draw_slack(2.0, 100) < 1.1e-9
+    True
+    """
+    return 1e-9 + 32.0 * 2.0**-53 * eta * n_earlier
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,14 +28,15 @@ def round_to_unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def validate(values: ArrayLike) -> NDArray[np.float64]:
-    """Round the numbers that a caller gives for scores; refuses those that are not bounded."""
+    """Round the numbers that a caller gives for scores. Those beyond a limit count as the limit.
+
+    Refusing them would come too late: a mechanism makes them of earlier answers, which were paid
+    for. They are public, so bounding them costs no privacy.
+    """
     numbers = np.asarray(values, dtype=np.float64).reshape(-1)
-    if not (np.abs(numbers) <= _MAX_INPUT).all():
-        raise InvalidInput(
-            f"`answers` and `penalties` must be finite numbers of at most {_MAX_INPUT:g}; got "
-            "others."
-        )
-    return round_to_unit(numbers)
+    if not np.isfinite(numbers).all():
+        raise InvalidInput("`answers` and `penalties` must be finite numbers; got others.")
+    return round_to_unit(np.clip(numbers, -_MAX_INPUT, _MAX_INPUT))
 
 
 def total(values: NDArray[np.float64]) -> float:
@@ -48,15 +49,22 @@ def draw(
 ) -> NDArray[np.int64]:
     """Draw indices with probabilities proportional to the exponentials of their exponents.
 
-    The weights are whole numbers: the mantissa of the exponential, shifted by its exponent, so each
-    is correct to one unit in its last digit, however far apart they are. `randbelow` gives a whole
-    number below a bound, and the draws are exact for these weights.
+    `randbelow` gives a whole number below a bound, and the draws are exact for the weights.
+    """
+    ends = list(accumulate(weigh(exponents)))
+    indices = [bisect_right(ends, randbelow(ends[-1])) for _ in range(draws)]
+    return np.array(indices, dtype=np.int64)
+
+
+def weigh(exponents: NDArray[np.float64]) -> list[int]:
+    """Whole numbers in proportion to the exponentials of their exponents.
+
+    Each is the mantissa of the exponential, shifted by its exponent, so it is correct to one unit
+    in its last digit, however far apart they are.
     """
     # e^x = 2^(k + f) with a whole k and f in [0, 1): no weight overflows or vanishes.
     doublings = exponents / np.log(2.0)
     integer_part = np.floor(doublings)
     mantissas = np.round(np.exp2(doublings - integer_part) * 2.0**52).astype(np.int64).tolist()
     shifts = (integer_part - integer_part.min()).astype(np.int64).tolist()
-    ends = list(accumulate(m << s for m, s in zip(mantissas, shifts, strict=True)))
-    indices = [bisect_right(ends, randbelow(ends[-1])) for _ in range(draws)]
-    return np.array(indices, dtype=np.int64)
+    return [m << s for m, s in zip(mantissas, shifts, strict=True)]

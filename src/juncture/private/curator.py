@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from juncture.engine.compiled.loader import load_routines
 from juncture.errors import InvalidInput, JunctureError, NotPublic
 from juncture.privacy import score_units
-from juncture.privacy.accounting import DRAW_SLACK, Cost, Neighbours
+from juncture.privacy.accounting import Cost, Neighbours, draw_slack
 from juncture.privacy.budget import Budget
 from juncture.privacy.events import Entry, Event
 from juncture.privacy.guarantee import Guarantee
@@ -32,7 +32,13 @@ from juncture.privacy.request import Request, describe_query, table_domain
 from juncture.privacy.score import SCORES, BoundScore, Score, Setting, counting_operator
 from juncture.private.journal import Journal, Outcome
 from juncture.private.noise import ExactSampler, Integers, Sampler
-from juncture.private.selection import check_draws, choose_fitting, choose_many, score_in_units
+from juncture.private.selection import (
+    check_draws,
+    choose_fitting,
+    choose_many,
+    draw_exponents,
+    score_in_units,
+)
 from juncture.private.sources.kept_counts import KeptCounts
 from juncture.private.sources.source import Source
 from juncture.tables.domain import Clique, Domain, names_of
@@ -298,7 +304,7 @@ class Curator:
         `satisfied`. The result holds the indices of `draws` independent draws; complements come
         after all queries. A replaced record moves g by at most eta n_earlier / n, so each draw is
         an exponential mechanism with twice that for its epsilon. Draws are exact for weights that
-        are correct to fifteen digits (see `score_units.draw`); a billionth is added to each draw's
+        are correct to some digits (see `score_units.draw`); `draw_slack` is added to each draw's
         epsilon for that.
         """
         n_records = self.public_n_records
@@ -314,15 +320,15 @@ class Curator:
             for clique, (_, query) in zip(cliques, queries, strict=True)
         ]
         known = check_draws(operators, satisfied, n_earlier, eta, draws)
-        epsilon = 2.0 * eta * n_earlier / n_records + DRAW_SLACK
+        epsilon = 2.0 * eta * n_earlier / n_records + draw_slack(eta, n_earlier)
         cost = Cost(epsilon=draws * epsilon, rho=draws * epsilon**2 / 8.0)
         what = f"{draws} draws from {2 * len(known)} queries"
 
         def draw() -> Outcome:
             pairs = zip(operators, self._source.exact_counts(cliques), strict=True)
             answers = np.concatenate([operator.apply(table.values) for operator, table in pairs])
-            exponents = eta * (n_earlier * (answers / n_records) - known)
-            drawn = self._sampler.draw(np.concatenate([exponents, -exponents]), draws)
+            exponents = draw_exponents(answers / n_records, known, n_earlier, eta)
+            drawn = self._sampler.draw(exponents, draws)
             return [drawn.astype(np.float64)]
 
         event = Event(what, "exponential mechanism", cost, {"eta": eta, "round": n_earlier})

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from juncture.errors import InvalidInput
 from juncture.privacy import score_units
+from juncture.privacy.accounting import MAX_DRAW_ROUNDS, MAX_ETA
 from juncture.privacy.price import ZCDP, Price
 from juncture.privacy.score import BoundScore
 from juncture.private.noise import Integers, Sampler
@@ -24,7 +25,6 @@ from juncture.tables.queries.products import Operator
 _MAX_WALK = 16
 # Exponents are smaller by this share, so that no rounding makes them larger than what was paid for.
 _ROUNDING = 1e-12
-_MAX_ROUNDS, _MAX_ETA = 100_000, 100.0
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,14 @@ def choose_many(
     return np.array(chosen, dtype=np.int64)
 
 
+def draw_exponents(
+    shares: NDArray[np.float64], satisfied: NDArray[np.float64], n_earlier: int, eta: float
+) -> NDArray[np.float64]:
+    """The exponents of all queries, then of their complements."""
+    exponents = eta * (n_earlier * shares - satisfied)
+    return np.concatenate([exponents, -exponents])
+
+
 def check_draws(
     operators: Sequence[Operator], satisfied: ArrayLike, n_earlier: int, eta: float, draws: int
 ) -> np.ndarray:
@@ -107,11 +115,11 @@ def check_draws(
         raise InvalidInput(
             f"`satisfied` must be a number for each query; got {len(known)} numbers."
         )
-    valid = ((known >= 0) & (known <= n_earlier)).all() and 0 < n_earlier <= _MAX_ROUNDS
-    if not (valid and 0.0 < eta <= _MAX_ETA and draws > 0):
+    valid = ((known >= 0) & (known <= n_earlier)).all() and 0 < n_earlier <= MAX_DRAW_ROUNDS
+    if not (valid and 0.0 < eta <= MAX_ETA and draws > 0):
         raise InvalidInput(
             f"`satisfied` must lie between 0 and `n_earlier`, `n_earlier` between 1 and "
-            f"{_MAX_ROUNDS:,}, `eta` between 0 and {_MAX_ETA:g}, and `draws` above 0; got "
+            f"{MAX_DRAW_ROUNDS:,}, `eta` between 0 and {MAX_ETA:g}, and `draws` above 0; got "
             f"{n_earlier}, {eta} and {draws} for the last three."
         )
     return known

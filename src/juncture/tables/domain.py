@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from juncture._util.text import count_noun, list_names
@@ -133,6 +133,22 @@ class Domain(Mapping[str, int]):
             f"`attribute` must be one of the domain's {len(self)} attributes ({shown}); "
             f"got {attribute!r}. Check the spelling or add it to the domain.",
             name=attribute,
+        )
+
+
+# An array of NumPy has no more axes.
+_MAX_AXES = 64
+
+
+def refuse_many_axes(clique: Sequence[str]) -> None:
+    """Refuse a table with more axes than an array can have.
+
+    Only attributes of one value make so many axes possible: others make a table too large first.
+    """
+    if len(clique) > _MAX_AXES:
+        raise InvalidInput(
+            f"`clique` must have at most {_MAX_AXES} attributes: a table has an axis for each; got "
+            f"{len(clique)}. Leave out attributes of one value, which say nothing."
         )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from juncture._util.text import count_noun
 from juncture.errors import InvalidInput
-from juncture.tables.domain import Clique, Domain
+from juncture.tables.domain import Clique, Domain, refuse_many_axes
 from juncture.tables.factor import Factor
 
 Vector = NDArray[np.float64]
@@ -36,6 +36,8 @@ class Layout:
     def __init__(self, domain: Domain, cliques: Iterable[Iterable[str]]) -> None:
         self.domain = domain
         self.cliques: tuple[Clique, ...] = tuple(dict.fromkeys(map(domain.canonical, cliques)))
+        for clique in self.cliques:
+            refuse_many_axes(clique)
 
     def __repr__(self) -> str:
         return f"Layout({count_noun(len(self.cliques), 'clique')}, {count_noun(self.size, 'cell')})"

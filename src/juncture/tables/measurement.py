@@ -16,6 +16,8 @@ from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Operator, Query, bind
 
 Array = NDArray[np.float64]
+# Squares of numbers up to this, and of what is left when one is divided by it, are finite doubles.
+_MAX_NUMBER = 1e90
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -95,6 +97,11 @@ def _check_finite(values: Array) -> Array:
             "`values` must be finite; got not-a-number or infinity. "
             "Leave out the answers that are missing, with their rows of the query."
         )
+    if (np.abs(values) > _MAX_NUMBER).any():
+        raise InvalidInput(
+            f"`values` must be at most {_MAX_NUMBER:g}: squares of larger numbers overflow; got "
+            f"{np.abs(values).max():g}. Count in a larger unit."
+        )
     return values
 
 
@@ -109,5 +116,10 @@ def _check_stddev(stddev: ArrayLike, n_rows: int) -> Array:
         raise InvalidInput(
             f"`stddev` must be positive and finite; got {scales.min()}. "
             "Give an exact answer a small standard deviation instead of none."
+        )
+    if not ((scales >= 1.0 / _MAX_NUMBER) & (scales <= _MAX_NUMBER)).all():
+        raise InvalidInput(
+            f"`stddev` must lie between {1.0 / _MAX_NUMBER:g} and {_MAX_NUMBER:g}: squares of "
+            f"others overflow; got {scales.min():g} to {scales.max():g}. Count in another unit."
         )
     return scales

@@ -11,12 +11,18 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from juncture.engine import vector_ops
 from juncture.errors import InvalidInput
 from juncture.fit.solvers.problem import Candidate, Iterate, Iterates, Problem
+from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
-_SMALLEST_STEP = 1e-30
+# Of the first step's length: shorter ones cannot change the loss.
+_SHORTEST = 1e-40
+# No step moves a potential further: beyond it one value has all the mass, and digits are lost.
+_MAX_MOVE = 1e4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +59,12 @@ class MirrorDescent:
         """The start, then the best point so far, once every `report_every` calls."""
         current = best = problem.evaluate(potentials)
         yield Iterate(best)
-        length = self.step_length or 1.0 / problem.total
+        first = length = self.step_length or 1.0 / problem.total
         shown, steps = problem.calls, 0
-        while True:
+        while length > _SHORTEST * first:
             steps += 1
             if self.rule == "search":
-                current, length = _line_search(problem, current, length)
+                current, length = _line_search(problem, current, length, _SHORTEST * first)
             else:
                 shrink = math.sqrt(steps) if self.rule == "decreasing" else 1.0
                 current = problem.evaluate(_take_step(problem, current, length / shrink))
@@ -66,17 +72,27 @@ class MirrorDescent:
             if problem.calls - shown >= self.report_every or problem.is_exhausted:
                 shown = problem.calls
                 yield Iterate(best)
+        yield Iterate(best)
+        return Status.STALLED
 
 
 def _take_step(problem: Problem, point: Candidate, length: float) -> Vector:
     _, slope = problem.loss.value_and_gradient(point.marginals)
-    return point.potentials - length * slope
+    return point.potentials - min(length, _longest(slope)) * slope
 
 
-def _line_search(problem: Problem, point: Candidate, length: float) -> tuple[Candidate, float]:
-    """The next point, and the step length to try after it."""
+def _longest(slope: Vector) -> float:
+    """The longest step that moves no potential too far."""
+    return _MAX_MOVE / max(float(np.abs(slope).max(initial=0.0)), 1e-300)
+
+
+def _line_search(
+    problem: Problem, point: Candidate, length: float, shortest: float
+) -> tuple[Candidate, float]:
+    """The next point, and the step length to try after it; the same point if none is better."""
     _, slope = problem.loss.value_and_gradient(point.marginals)
-    while length > _SMALLEST_STEP:
+    length = min(length, _longest(slope))
+    while length > shortest:
         tried = problem.evaluate(point.potentials - length * slope)
         predicted = float(vector_ops.dot(slope, point.marginals - tried.marginals))
         if point.loss - tried.loss >= 0.5 * predicted:

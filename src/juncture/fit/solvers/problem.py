@@ -18,6 +18,9 @@ from juncture.fit.loss import Loss
 from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
+# Potentials beyond this have lost the digits that tell one record from another.
+_MAX_POTENTIAL = 1e10
+
 
 class Candidate(NamedTuple):
     """A model during the fit: potentials with their own marginals and loss."""
@@ -113,6 +116,15 @@ class Problem:
         self._calls.count()
         beliefs = self.oracle.marginals(potentials, self.total, out=out)
         return beliefs.marginals, beliefs.log_partition
+
+    def goes_too_far(self, potentials: Vector) -> bool:
+        """Whether potentials are so large that marginals would be made of rounding errors.
+
+        At 1e14, doubles are 0.02 apart: sums of potentials say little about probabilities, and a
+        clique's marginals may add up to nothing, or to twice the total.
+        """
+        sizes = np.abs(potentials[np.isfinite(potentials)])
+        return bool(sizes.max(initial=0.0) > _MAX_POTENTIAL)
 
     def evaluate(self, potentials: Vector) -> Candidate:
         """The candidate that these potentials make."""

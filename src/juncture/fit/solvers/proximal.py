@@ -123,6 +123,8 @@ class _Dual:
             if problem.is_exhausted:
                 raise _Exhausted
             moved = centre.potentials - length * self.loss.adjoint(multipliers)
+            if problem.goes_too_far(moved):
+                raise _TooFar
             marginals, log_partition = problem.marginals(moved)
             value = self._cost(multipliers) + mass * (log_partition - centre.log_partition)
             slope = np.where(self.squared, multipliers, 0.0) - self.loss.residuals(marginals)
@@ -138,7 +140,7 @@ class _Dual:
                 bounds=Bounds(-self.limit, self.limit), options=options,
             )  # fmt: skip
             self.multipliers = solution.x
-        except _Exhausted:
+        except (_Exhausted, _TooFar):
             pass
 
     def backtrack(self, centre: Candidate, length: float) -> tuple[Candidate, float]:
@@ -150,9 +152,11 @@ class _Dual:
         for _ in range(_MAX_SHORTER):
             if self.problem.is_exhausted:
                 break
-            reached = self.problem.evaluate(centre.potentials - length * slope)
-            if reached.loss < centre.loss:
-                return reached, length
+            moved = centre.potentials - length * slope
+            if not self.problem.goes_too_far(moved):
+                reached = self.problem.evaluate(moved)
+                if reached.loss < centre.loss:
+                    return reached, length
             length *= _SHORTER
         return centre, length
 
@@ -170,3 +174,7 @@ class _Dual:
 
 class _Exhausted(Exception):
     """No oracle calls are left."""
+
+
+class _TooFar(Exception):
+    """The multipliers lead to potentials that mean nothing."""

@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 
 # This many columns are formed at a time of a matrix that is given only as a function.
 _CHUNK = 256
+# Squares of larger entries overflow.
+_MAX_ENTRY = 1e100
 
 
 class Block(ABC):
@@ -416,6 +418,22 @@ class Buckets(Block):
             )
 
 
+def _read_matrix(entries: Any) -> Array:  # noqa: ANN401
+    try:
+        return np.asarray(entries, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "`entries` must be numbers in rows of equal length; got something else. Put one query "
+            "in each row and one value in each column."
+        ) from None
+
+
+def _stored(entries: Any) -> Array | None:  # noqa: ANN401
+    """The numbers that a sparse matrix stores; None for an object that does not show them."""
+    data = getattr(entries, "data", None)
+    return data if isinstance(data, np.ndarray) and data.dtype.kind in "fiub" else None
+
+
 @dataclass(frozen=True, eq=False)
 class Matrix(Block):
     """Any matrix: an array, a SciPy sparse one, or any object with `shape`, `@` and `.T`.
@@ -428,12 +446,19 @@ class Matrix(Block):
 
     def __post_init__(self) -> None:
         if not hasattr(self.entries, "shape"):
-            object.__setattr__(self, "entries", np.asarray(self.entries, dtype=np.float64))
+            object.__setattr__(self, "entries", _read_matrix(self.entries))
         shape = self.entries.shape
         if len(shape) != 2 or 0 in shape:
             raise InvalidInput(
                 f"`entries` must be a matrix with at least one row; got shape {shape}. "
                 "Put one query in each row and one value in each column."
+            )
+        # Those of a sparse matrix are in `data`; an object that only multiplies shows none.
+        stored = self.entries if isinstance(self.entries, np.ndarray) else _stored(self.entries)
+        if stored is not None and not (np.abs(stored) <= _MAX_ENTRY).all():
+            raise InvalidInput(
+                f"`entries` must be finite numbers of at most {_MAX_ENTRY:g}; got others. Look for "
+                "a division by zero or a missing value in what produced them."
             )
 
     def __repr__(self) -> str:
