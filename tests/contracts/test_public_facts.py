@@ -25,6 +25,7 @@ from juncture.private.sources.duck import DuckDB
 from juncture.private.sources.read import read_table
 from juncture.private.sources.source import Source
 from juncture.publish.release import load
+from juncture.publish.report.document import render_report
 from juncture.tables.columns import Categorical, Integer, Outside
 from juncture.tables.columns.open_number import OpenNumber
 from juncture.tables.domain import Clique, Domain
@@ -88,6 +89,9 @@ def test_facts_hold_in_the_release(name: str, tmp_path: Path) -> None:
     assert made.project(("state",)).values == pytest.approx([500, 210, 90], rel=1e-6)
     assert made.project(("region",)).values == pytest.approx([470, 330], rel=1e-6)
     assert (made.project(("age", "state")).values[:3, 1:] == 0.0).all()
+    page = render_report(made)
+    assert "Never <code>age &lt; 15 AND state" in page
+    assert "800 records by region, exactly." in page
     asked = made.sql(f"SELECT COUNT(*) FROM t WHERE {RULE.never}")
     assert asked.rows[0][0] == 0.0
     for records in (made.sample(2000, rng=0), made.synthesize(rng=0)):

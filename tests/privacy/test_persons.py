@@ -224,6 +224,7 @@ def test_a_release_about_persons_says_so_everywhere(tmp_path: Path) -> None:
     page = render_report(read)
     assert "all rows of one person, added or removed" in page
     assert "At most 3 rows of each person" in page
+    assert "knows all rows of everybody else" in page
     assert list(made.model.domain) == ["ill", "ward"]
     assert made.model.total == pytest.approx(1 + 2 + 3 * 6 + 3, abs=2)
     for ask in (

@@ -213,10 +213,11 @@ class Release:
         With an `interval`, such as 0.95, every number that is made of counts has one, and says what
         it rests on: see `project`.
         """
-        if interval is None:
-            return self.model.sql(query, max_groups=max_groups, max_values=max_values)
-        limits = (max_groups, max_values)
-        return self.uncertainty.sql(query, interval, population=population, limits=limits)
+        with self._explain_person():
+            if interval is None:
+                return self.model.sql(query, max_groups=max_groups, max_values=max_values)
+            limits = (max_groups, max_values)
+            return self.uncertainty.sql(query, interval, population=population, limits=limits)
 
     @overload
     def project(self, attributes: Iterable[str]) -> Factor: ...
@@ -241,9 +242,10 @@ class Release:
         - `population`: whether intervals cover what other tables of the same population would say,
           too. By default they cover this table's own numbers, over the noise.
         """
-        if interval is None:
-            return self.model.project(attributes)
-        return self.uncertainty.project(attributes, interval, population=population)
+        with self._explain_person():
+            if interval is None:
+                return self.model.project(attributes)
+            return self.uncertainty.project(attributes, interval, population=population)
 
     @overload
     def answer(self, query: Query) -> Vector: ...

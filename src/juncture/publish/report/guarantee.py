@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from juncture._util.html import Markup, join, tag
 from juncture._util.text import count_noun
 from juncture.privacy.accounting import Neighbours
-from juncture.privacy.guarantee import Guarantee, Notion, Statement
+from juncture.privacy.guarantee import Guarantee, Notion, Statement, Unit
 from juncture.publish.report.words import format_number, format_percent
 from juncture.tables.person import Person
 
@@ -22,6 +22,7 @@ class _Words:
 
     change: str
     doubt: str
+    """What somebody does not know, who knows everybody else."""
     relation: str
 
 
@@ -108,6 +109,8 @@ def _render_words(guarantee: Guarantee, statement: Statement) -> Markup:
     outside, so nothing is said about those.
     """
     words = _words_of(guarantee.neighbours)
+    is_person = guarantee.unit is Unit.PERSON
+    others = "all rows of everybody else" if is_person else "every other record"
     best_guess = format_percent(statement.best_guess)
     return join(
         [
@@ -121,7 +124,7 @@ def _render_words(guarantee: Guarantee, statement: Statement) -> Markup:
             ),
             tag(
                 "p",
-                "In other words: suppose that someone knows every other record and does not know "
+                f"In other words: suppose that someone knows {others} and does not know "
                 f"{words.doubt}; both are equally likely to them. Whatever they "
                 f"compute from a release made in this way, their guess is right at most "
                 f"{best_guess} of the time. This holds against everyone, including those who will "

@@ -8,13 +8,31 @@ from juncture.engine.plan import Plan
 from juncture.model.model import Model
 from juncture.publish.report.tree_drawing import count_roots, draw_tree
 from juncture.publish.report.words import format_large, join_names
+from juncture.tables.schema import Schema
 
 
-def render_structure(model: Model) -> Markup:
-    """The junction tree in words and as a drawing."""
+def render_structure(model: Model, schema: Schema | None = None) -> Markup:
+    """The junction tree in words and as a drawing, and what was known beforehand."""
     plan = model.plan
     drawing = draw_tree(plan) if plan.has_tree else None
-    return join([tag("p", _describe(plan)), _render_free_note(model), drawing])
+    known = None if schema is None else _render_facts(schema)
+    return join([tag("p", _describe(plan)), _render_free_note(model), known, drawing])
+
+
+def _render_facts(schema: Schema) -> Markup | None:
+    """The rules and known totals that the model holds."""
+    lines = [join(["Never ", tag("code", rule.never), "."]) for rule in schema.rules]
+    lines += [
+        join([f"{known.total:,g} records by {join_names(known.columns)}, exactly."])
+        for known in schema.known
+    ]
+    if not lines:
+        return None
+    words = (
+        "Known beforehand, and held by every answer and every synthetic record, as far as the "
+        "model’s cells go:"
+    )
+    return join([tag("p", words), tag("ul", [tag("li", line) for line in lines])])
 
 
 def _describe(plan: Plan) -> str:
