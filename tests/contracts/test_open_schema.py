@@ -26,7 +26,14 @@ from juncture.privacy.events import Entry, Event
 from juncture.privacy.ledger import Ledger, Ticket
 from juncture.private.simulated import SeededSampler, SimulatedCurator
 from juncture.private.sources.read import close_table, read_table
-from juncture.tables.columns import Boolean, OpenDate, OpenInteger, OpenNumber, Outside
+from juncture.tables.columns import (
+    Boolean,
+    OpenCategorical,
+    OpenDate,
+    OpenInteger,
+    OpenNumber,
+    Outside,
+)
 from juncture.tables.columns.grid import Scale
 from juncture.tables.noise import Noise
 from juncture.tables.person import Person
@@ -41,8 +48,10 @@ SCHEMA = Schema(
         "pay": OpenNumber(low=0, high=1e6, scale=Scale.LOG, step=0.01, missing=True),
         "seen": OpenDate(low=dt.date(2020, 1, 1), high=dt.date(2024, 12, 31)),
         "member": Boolean(),
+        "city": OpenCategorical(missing=True, missing_values=("?",)),
     }
 )
+CITIES = ("Basel", "Zürich", "Genève", 'say "x"', "O'Fallon", "back\\slash")
 BUDGET = Budget(epsilon=3.0, delta=1e-6)
 
 
@@ -59,8 +68,18 @@ def table() -> pa.Table:
             "pay": [None if i % 17 == 0 else value for i, value in enumerate(pay)],
             "seen": [dt.date(2020, 1, 1) + dt.timedelta(days=day) for day in days],
             "member": member,
+            # Six frequent values, some that a few records have, names of one record, and missing.
+            "city": [_city(i) for i in range(N)],
         }
     )
+
+
+def _city(row: int) -> str:
+    if row % 5:
+        return CITIES[row % 6]
+    if row % 3 == 0:
+        return f"pair {row // 30}"
+    return ("?", "rare", f"only {row}", f"only {row}")[row // 5 % 4]
 
 
 def csv_file(folder: Path) -> Path:
@@ -127,7 +146,7 @@ def test_every_engine_finds_the_same(
     closed, counted = close(source)
     assert closed.schema == expected[0].schema
     assert counted.domain == closed.schema.domain
-    for clique in [("gain",), ("pay", "member"), ("seen",)]:
+    for clique in [("gain",), ("pay", "member"), ("seen",), ("city", "member")]:
         ours, theirs = (each.exact_counts([clique])[0].values for each in (counted, expected[1]))
         np.testing.assert_array_equal(ours, theirs)
 
@@ -152,7 +171,9 @@ def test_a_release_of_an_open_schema_is_complete(tmp_path: Path) -> None:
     assert made.guarantee is not None
     assert made.guarantee.state(N).epsilon <= 3.0 * (1 + 1e-9)
     assert Ledger(tmp_path / "x.ledger").spent == pytest.approx(3.0, rel=1e-6)
-    assert [each.name for each in made.found] == ["gain", "pay", "seen"]
+    assert [each.name for each in made.found] == ["gain", "pay", "seen", "city"]
+    known = set(made.schema.columns["city"].regular)  # type: ignore[union-attr]
+    assert set(CITIES) <= known <= {*CITIES, "rare"}
     again = jn.load(tmp_path / "x.jct")
     assert again.found == made.found
     assert again.schema == made.schema
@@ -171,10 +192,11 @@ def test_a_release_of_an_open_schema_is_complete(tmp_path: Path) -> None:
 @pytest.mark.parametrize("budget", [Budget(epsilon=3.0), Budget(rho=0.3)], ids=str)
 def test_other_budgets_pay_for_bins_too(tmp_path: Path, budget: Budget) -> None:
     """A pure epsilon and a rho, to the last bit; so do replaced records."""
+    schema = Schema({name: each for name, each in SCHEMA.columns.items() if name != "city"})
     for neighbours in RECORD_NEIGHBOURS:
         ledger = tmp_path / f"{neighbours}.ledger"
         made = jn.release(
-            table(), SCHEMA, budget, ledger=ledger, neighbours=neighbours, workload=[("gain",)],
+            table(), schema, budget, ledger=ledger, neighbours=neighbours, workload=[("gain",)],
             binning_share=0.4,
         )  # fmt: skip
         assert Ledger(ledger).spent == pytest.approx(budget.limit)
@@ -213,15 +235,18 @@ def test_errors_come_before_anything_is_spent(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidInput, match="'member' that are not true or false"):
         jn.release(bad, SCHEMA, BUDGET, ledger=ledger)
+    for budget in (Budget(epsilon=1.0), Budget(rho=0.1)):
+        with pytest.raises(InvalidInput, match="must have an epsilon and a delta where values are"):
+            jn.release(table(), SCHEMA, budget, ledger=ledger)
     with pytest.raises(InvalidInput, match="`binning_share` must be above 0 and below 1; got 2"):
         jn.release(table(), SCHEMA, BUDGET, ledger=ledger, binning_share=2.0)
     other = jn.mechanisms.MWEM(Budget(epsilon=1.0))
     with pytest.raises(InvalidInput, match="must have the budget of the release"):
         jn.release(table(), SCHEMA, BUDGET, ledger=ledger, mechanism=other)
     assert not ledger.exists()
-    Ledger.create(ledger, Budget(epsilon=1.0))
+    Ledger.create(ledger, Budget(epsilon=1.0, delta=1e-6))
     with pytest.raises(BudgetExceeded):
-        jn.release(table(), SCHEMA, Budget(epsilon=1.5), ledger=ledger)
+        jn.release(table(), SCHEMA, Budget(epsilon=1.5, delta=1e-6), ledger=ledger)
     assert Ledger(ledger).spent == 0.0
 
 
@@ -246,6 +271,8 @@ def test_the_commands_take_an_open_schema(
     page = (tmp_path / "x.html").read_text()
     assert "found privately" in page
     assert "The bins of gain" in page
+    assert "The values of city" in page
+    assert "only 2" not in page
 
 
 class HalfNoise(SeededSampler):

@@ -158,11 +158,19 @@ class Cost:
 
     epsilon: float
     rho: float
+    delta: float = 0.0
+    """The probability outside of which they hold: see `juncture.privacy.threshold`."""
 
     def __post_init__(self) -> None:
         for name, value in (("epsilon", self.epsilon), ("rho", self.rho)):
             if not value > 0.0:
                 raise InvalidInput(f"`{name}` must be positive; got {value}.")
+        if not 0.0 <= self.delta <= 1.0:
+            raise InvalidInput(f"`delta` must be between 0 and 1; got {self.delta}.")
+
+    def __repr__(self) -> str:
+        delta = f", delta={self.delta}" if self.delta else ""
+        return f"Cost(epsilon={self.epsilon}, rho={self.rho}{delta})"
 
     @classmethod
     def pure(cls, epsilon: float) -> Cost:
@@ -181,10 +189,17 @@ class Cost:
 
 
 def compose_epsilon(costs: Sequence[Cost], delta: float) -> float:
-    """The epsilon of these events together, for a delta."""
+    """The epsilon of these events together, for a delta.
+
+    Deltas of events add up, and what they leave of the delta is for the conversion of the rhos (Bun
+    and Steinke 2016, on approximate zCDP).
+    """
     if not costs:
         return 0.0
-    bounds = [epsilon_of_rho(math.fsum(cost.rho for cost in costs), delta)]
+    left = delta - math.fsum(cost.delta for cost in costs)
+    if left <= 0.0:
+        return math.inf
+    bounds = [epsilon_of_rho(math.fsum(cost.rho for cost in costs), left)]
     if all(math.isfinite(cost.epsilon) for cost in costs):
         bounds.append(math.fsum(cost.epsilon for cost in costs))
     return min(bounds)

@@ -64,6 +64,8 @@ class Budget:
 
     def compose(self, costs: Sequence[Cost]) -> float:
         """What these events cost together, in the budget's own unit."""
+        if self.delta is None and any(cost.delta > 0.0 for cost in costs):
+            return math.inf
         if self.rho is not None:
             return math.fsum(cost.rho for cost in costs)
         if self.delta is None:

@@ -71,6 +71,7 @@ class Entry(Event):
             "parameters": dict(self.parameters),
             "epsilon": finite_or_none(self.cost.epsilon),
             "rho": finite_or_none(self.cost.rho),
+            **({"delta": self.cost.delta} if self.cost.delta else {}),
             "total": finite_or_none(self.total),
         }
 
@@ -87,7 +88,8 @@ class Entry(Event):
             what=str(line.get("what", "")),
             mechanism=str(line.get("mechanism", "")),
             cost=Cost(epsilon=_positive_or_inf(line.get("epsilon")),
-                      rho=_positive_or_inf(line.get("rho"))),
+                      rho=_positive_or_inf(line.get("rho")),
+                      delta=read_delta(line)),
             parameters=dict(parameters) if isinstance(parameters, Mapping) else {},
             number=number,
             time=str(line.get("time", "")),
@@ -99,6 +101,13 @@ class Entry(Event):
 def finite_or_none(value: float) -> float | None:
     """A number as JSON has it: None for an infinite one."""
     return value if math.isfinite(value) else None
+
+
+def read_delta(line: Mapping[str, Any]) -> float:
+    """The delta of an event: 0 where there is none; 1, which no budget allows, if it is invalid."""
+    value = line.get("delta", 0.0)
+    valid = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value < 1.0
+    return float(value) if valid else 1.0
 
 
 def _positive_or_inf(value: object) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -79,6 +79,18 @@ class Statement:
         """
         odds = math.exp(min(self.epsilon, 700.0))
         return min(1.0, (odds + self.delta) / (1.0 + odds))
+
+    def of_group(self, size: int) -> Statement:
+        """The statement for so many records that change together, by steps from one to the next.
+
+        What is (epsilon, delta) for one is (k epsilon, k e^((k - 1) epsilon) delta) for k of them.
+
+        >>> print(Statement(Notion.APPROXIMATE, epsilon=1.0, delta=1e-6, rho=0.02).of_group(2))
+        ε = 2, δ = 5.43656e-06
+        """
+        growth = math.exp(min((size - 1) * self.epsilon, 700.0))
+        delta = min(1.0, size * growth * self.delta)
+        return replace(self, epsilon=size * self.epsilon, delta=delta, rho=math.inf)
 
     def __str__(self) -> str:
         figures = f"{self.symbol} = {self.value:.4g}"
@@ -150,6 +162,8 @@ class Guarantee:
         of a family. Tables that differ in k of them are k steps of neighbours apart: an epsilon
         counts k times, a rho k squared times (Bun and Steinke 2016).
         """
+        if group_size > 1 and any(cost.delta > 0.0 for cost in self.costs):
+            return self.state(n_records).of_group(group_size)
         budget, costs = self.budget, [_scale_cost(cost, group_size) for cost in self.costs]
         rho = math.fsum(cost.rho for cost in costs)
         if budget is not None and budget.delta is not None:
@@ -210,7 +224,8 @@ def _scale_cost(cost: Cost, group_size: int) -> Cost:
     """What an event costs a group of records that change together."""
     if group_size < 1:
         raise InvalidInput(f"`group_size` must be at least 1; got {group_size}.")
-    return Cost(epsilon=group_size * cost.epsilon, rho=group_size**2 * cost.rho)
+    # A delta has no such rule of its own: `Guarantee.state` scales what the whole comes to.
+    return Cost(epsilon=group_size * cost.epsilon, rho=group_size**2 * cost.rho, delta=cost.delta)
 
 
 def read_entries(events: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:

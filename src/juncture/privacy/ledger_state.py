@@ -25,7 +25,7 @@ from juncture.errors import UnreadableFile
 from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.chain import BrokenChain, Chain, Line, parse_object, read_chain
-from juncture.privacy.events import Entry, finite_or_none
+from juncture.privacy.events import Entry, finite_or_none, read_delta
 from juncture.privacy.ledger_1 import UPGRADE, is_old, read_old
 
 FORMAT, VERSION = "juncture ledger", 2
@@ -245,7 +245,9 @@ def _matches_total(stated: object, total: float) -> bool:
 def _parse_cost(line: Mapping[str, Any]) -> Cost | None:
     """The cost of an event; None if the line has no valid one."""
     epsilon, rho = _parse_amount(line, "epsilon"), _parse_amount(line, "rho")
-    return None if epsilon is None or rho is None else Cost(epsilon=epsilon, rho=rho)
+    if epsilon is None or rho is None:
+        return None
+    return Cost(epsilon=epsilon, rho=rho, delta=read_delta(line))
 
 
 def _parse_amount(line: Mapping[str, Any], name: str) -> float | None:

@@ -8,6 +8,7 @@ else: no rows, no exact counts. It takes no seed.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +31,7 @@ from juncture.privacy.ledger import Ledger, Ticket
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request, describe_query, table_domain
 from juncture.privacy.score import SCORES, BoundScore, Score, Setting, counting_operator
+from juncture.privacy.threshold import Threshold
 from juncture.private.journal import Journal, Outcome
 from juncture.private.noise import ExactSampler, Integers, Sampler
 from juncture.private.selection import (
@@ -41,9 +43,11 @@ from juncture.private.selection import (
 )
 from juncture.private.sources.kept_counts import KeptCounts
 from juncture.private.sources.source import Source
+from juncture.tables.columns import OpenCategorical
 from juncture.tables.domain import Clique, Domain, names_of
 from juncture.tables.factor import Factor
 from juncture.tables.measurement import Measurement
+from juncture.tables.noise import Noise
 from juncture.tables.person import Person
 from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Operator, Query, bind
@@ -273,6 +277,37 @@ class Curator:
 
         (indices,) = self._access([event], choose)
         return [score.candidate(int(index)) for index in indices]
+
+    def find_values(self, name: str, threshold: Threshold) -> tuple[list[str], Integers]:
+        """The values of a column with private values that enough records have, and noisy counts.
+
+        Values are counted where the table lies, and leave it in order, some at a time; each gets
+        noise, and those below the threshold are forgotten (see `juncture.privacy.threshold`).
+        """
+        column = None if self.schema is None else self.schema.columns.get(name)
+        if not isinstance(column, OpenCategorical):
+            raise InvalidInput(f"`name` must be a column with private values; got {name!r}.")
+        if threshold != Threshold.of(threshold.price, threshold.delta, self.neighbours):
+            raise InvalidInput(
+                f"`threshold` must be that of its price and of what the ledger protects "
+                f"({self.neighbours}); got another. Make it by Threshold.of."
+            )
+        parameters = {"scale": threshold.scale, "threshold": threshold.value}
+        what = f"values of {name} above a threshold"
+        event = Event(what, "discrete gaussian with a threshold", threshold.cost, parameters)
+
+        def find() -> Outcome:
+            values, counts = list[str](), list[int]()
+            for texts, exact in self._source.exact_groups(name, threshold.least):
+                noisy = self._sampler.add_noise(exact, Noise.GAUSSIAN, threshold.scale)
+                for index in np.flatnonzero(noisy >= threshold.value).tolist():
+                    values.append(texts[index])
+                    counts.append(int(noisy[index]))
+            written = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
+            return [np.array(counts, dtype=np.float64), written.astype(np.float64)]
+
+        counts, written = self._access([event], find)
+        return json.loads(written.astype(np.uint8).tobytes()), counts.astype(np.int64)
 
     def _bind(self, score: Score[Candidate]) -> BoundScore:
         """Check a score before it is paid for."""

@@ -49,7 +49,8 @@ class FoundColumn:
         """What it cost, in its strongest notion."""
         if math.isfinite(self.cost.epsilon):
             return f"epsilon {self.cost.epsilon:.3g}"
-        return f"rho {self.cost.rho:.3g}"
+        delta = f", delta {self.cost.delta:.3g}" if self.cost.delta else ""
+        return f"rho {self.cost.rho:.3g}{delta}"
 
     def to_json(self) -> dict[str, Any]:
         """The facts as plain data."""
@@ -58,6 +59,7 @@ class FoundColumn:
             "noise": self.noise, "n_events": self.n_events, "threshold": self.threshold,
             "epsilon": self.cost.epsilon if math.isfinite(self.cost.epsilon) else None,
             "rho": self.cost.rho if math.isfinite(self.cost.rho) else None,
+            "delta": self.cost.delta,
         }  # fmt: skip
 
     @classmethod
@@ -68,7 +70,7 @@ class FoundColumn:
         threshold = text["threshold"]
         return cls(
             name=str(text["name"]), what=Found(text["what"]), how=str(text["how"]),
-            n_found=int(text["n_found"]), noise=float(text["noise"]), cost=Cost(**costs),
-            n_events=int(text["n_events"]),
+            n_found=int(text["n_found"]), noise=float(text["noise"]),
+            cost=Cost(**costs, delta=float(text["delta"])), n_events=int(text["n_events"]),
             threshold=None if threshold is None else float(threshold),
         )  # fmt: skip

@@ -8,6 +8,9 @@ level of a tree changes by at most 1 between tables that differ in one record, s
 measurement of disjoint counts, and levels compose. Bins, edges and fine histograms are
 post-processing of the noisy counts. What the mechanism does afterwards is chosen after seeing them,
 which adaptive composition allows: shares of one price add up to that price.
+
+Values that are found (`juncture.privacy.threshold`) need a delta beside their price. They get a
+share of the budget's; the price of everything is what the rest of the delta allows.
 """
 
 from __future__ import annotations
@@ -24,12 +27,13 @@ from juncture.errors import InvalidInput
 from juncture.mechanisms.binning import choose_bins, make_nonnegative
 from juncture.mechanisms.mechanism import refuse_useless
 from juncture.mechanisms.range_strategy import RangeStrategy, choose_strategy
-from juncture.privacy.accounting import Cost, Neighbours
+from juncture.privacy.accounting import Cost, Neighbours, rho_of_epsilon
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import ZCDP, Price
 from juncture.privacy.request import Request
+from juncture.privacy.threshold import Threshold
 from juncture.publish.found import Found, FoundColumn
-from juncture.tables.columns import Open, OpenBins
+from juncture.tables.columns import Open, OpenBins, OpenCategorical
 from juncture.tables.columns.open import Closed
 from juncture.tables.queries.blocks import Block, Buckets, Identity, Matrix
 from juncture.tables.schema import Schema
@@ -39,6 +43,9 @@ if TYPE_CHECKING:
 
 # The share of the budget for each open column, and for all of them together.
 _SHARE_EACH, _MAX_SHARE = 0.02, 0.2
+# The share of the budget's delta for all columns with private values. A tenth makes the threshold
+# hardly higher than all of it would, and leaves nearly all of it to the noise.
+_DELTA_SHARE, _ROUNDING = 0.1, 1e-9
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,38 @@ class BinsPlan:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class ValuesPlan:
+    """How the values of one column will be found."""
+
+    name: str
+    column: OpenCategorical
+    threshold: Threshold
+
+    @property
+    def costs(self) -> list[Cost]:
+        """See `ColumnPlan.costs`."""
+        return [self.threshold.cost]
+
+    @property
+    def fact(self) -> str:
+        """See `ColumnPlan.fact`."""
+        price = f"{self.threshold.price}, delta {self.threshold.delta:.3g}"
+        return f"values of at least {self.threshold.value:,} records by a noisy count, for {price}"
+
+    def close(self, curator: Curator) -> tuple[Closed, FoundColumn]:
+        """See `ColumnPlan.close`."""
+        values, counts = curator.find_values(self.name, self.threshold)
+        if len(values) > self.column.max_values:  # the most frequent ones
+            ranked = np.argsort(-counts, kind="stable")[: self.column.max_values]
+            values = [values[index] for index in sorted(ranked.tolist())]
+        return Closed(self.column.with_values(values), ()), FoundColumn(
+            name=self.name, what=Found.VALUES, how="values that enough records have",
+            n_found=len(values), noise=self.threshold.scale, cost=self.threshold.cost, n_events=1,
+            threshold=self.threshold.value,
+        )  # fmt: skip
+
+
 def _on_codes(block: Block, ranks: NDArray[np.int64]) -> Block:
     """A block on cells in order as one on codes, which have these ranks; its rows stay in order."""
     n_codes = len(ranks)
@@ -185,11 +224,13 @@ def plan_closing(
     if not n_open:
         return ClosingPlan(schema, (), budget, budget)
     _refuse_known(schema)
+    _refuse_rules(schema)
     used = min(_SHARE_EACH * n_open, _MAX_SHARE) if share is None else share
-    whole = budget.price
+    whole, delta = _divide_delta(schema, budget)
     each = whole.share(used / n_open)
     columns = tuple(
-        _plan_column(name, column, each, neighbours) for name, column in schema.open_columns.items()
+        _plan_column(name, column, each, delta, neighbours)
+        for name, column in schema.open_columns.items()
     )
     return ClosingPlan(schema, columns, budget, _budget_of(whole.share(1.0 - used)))
 
@@ -204,8 +245,42 @@ def _refuse_known(schema: Schema) -> None:
         )
 
 
-def _plan_column(name: str, column: Open, price: Price, neighbours: Neighbours) -> ColumnPlan:
+def _divide_delta(schema: Schema, budget: Budget) -> tuple[Price, float]:
+    """The price of everything, and the delta for each column with private values.
+
+    These have a share of the budget's delta; the price is the largest rho that the rest allows.
+    """
+    names = [n for n, column in schema.open_columns.items() if isinstance(column, OpenCategorical)]
+    if not names:
+        return budget.price, 0.0
+    if budget.epsilon is None or budget.delta is None:
+        raise InvalidInput(
+            f"`budget` must have an epsilon and a delta where values are private; got {budget} for "
+            f"{names[0]!r}. Give a delta well below one in the number of records (--delta 1e-9), "
+            "or list the values in the schema."
+        )
+    rho = rho_of_epsilon(budget.epsilon, budget.delta * (1.0 - _DELTA_SHARE))
+    return ZCDP(rho), budget.delta * _DELTA_SHARE * (1.0 - _ROUNDING) / len(names)
+
+
+def _refuse_rules(schema: Schema) -> None:
+    """Refuse rules about values that may or may not be found."""
+    names = {n for n, each in schema.open_columns.items() if isinstance(each, OpenCategorical)}
+    for zeros in schema.zeros if names else ():
+        found = names.intersection(zeros.clique)
+        if found:
+            raise InvalidInput(
+                f"`never` must not be about columns with private values; got {min(found)!r}. List "
+                "its values in the schema, or leave the rule out."
+            )
+
+
+def _plan_column(
+    name: str, column: Open, price: Price, delta: float, neighbours: Neighbours
+) -> ColumnPlan:
     match column:
+        case OpenCategorical():
+            return ValuesPlan(name, column, Threshold.of(price, delta, neighbours))
         case OpenBins():
             strategy = choose_strategy(column.coding.size, price, neighbours)
             refuse_useless(strategy.error)

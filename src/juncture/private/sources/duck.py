@@ -25,12 +25,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from juncture.errors import UnreadableFile
-from juncture.private.sources.encoding import MISSING, DuckDialect, code_expressions
+from juncture.private.sources.encoding import (
+    MISSING,
+    DuckDialect,
+    closed_text_code,
+    code_expressions,
+    text_expressions,
+    text_name,
+)
 from juncture.private.sources.files import ArrowTable, TableFile, exact_relation
 from juncture.private.sources.mismatches import DUCK_INTEGERS, exact_mismatches
 from juncture.private.sources.rows import FATE, RowLimit
-from juncture.private.sources.source import CodedTable, code_type
+from juncture.private.sources.source import GROUPS_AT_ONCE, CodedTable, Groups, code_type
 from juncture.private.sources.validation import refuse_absent, refuse_all_outside, refuse_errors
+from juncture.tables.columns import Column, OpenCategorical
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.person import Person
@@ -133,9 +141,9 @@ class DuckDB:
     def close(self, schema: Schema, codes: Mapping[str, tuple[int, ...]]) -> None:
         """See `OpenSource.close`."""
         listed = ", ".join(
-            f"CAST({self._closed_sql(name, codes.get(name))} AS {_code_type(schema.domain[name])}) "
-            f"AS {_DIALECT.quote_name(name)}"
-            for name in schema.columns
+            f"CAST({self._closed_sql(name, column, codes.get(name))} AS "
+            f"{_code_type(schema.domain[name])}) AS {_DIALECT.quote_name(name)}"
+            for name, column in schema.columns.items()
         )
         closed = f"juncture_codes_{uuid4().hex}"
         self._exact_answers(
@@ -144,9 +152,24 @@ class DuckDB:
         self.drop()
         self._name, self.schema, self._limit = closed, schema, None  # only rows that count are left
 
-    def _closed_sql(self, name: str, codes: tuple[int, ...] | None) -> str:
+    def exact_groups(self, name: str, least: int) -> Groups:
+        """See `OpenSource.exact_groups`."""
+        text = _DIALECT.quote_name(text_name(name))
+        rows = f"SELECT {text} AS t FROM {self._name}{self._where}"
+        sql = (
+            f"SELECT t, COUNT(*) AS n FROM ({rows}) WHERE t IS NOT NULL "
+            f"GROUP BY t HAVING COUNT(*) >= {least} ORDER BY t"
+        )
+        with self._lock:  # a connection runs one query at a time
+            answer: Any = self._relation.query("juncture_table", sql)
+            for batch in _open_reader(answer, GROUPS_AT_ONCE):
+                yield batch.column(0).to_pylist(), np.array(batch.column(1), dtype=np.int64)
+
+    def _closed_sql(self, name: str, column: Column, codes: tuple[int, ...] | None) -> str:
         """SQL for a shifted code under the closed schema."""
         quoted = _DIALECT.quote_name(name)
+        if isinstance(self.schema.columns[name], OpenCategorical):
+            return f"{closed_text_code(name, column, _DIALECT)} - ({MISSING})"
         if codes is None:
             return quoted
         shifted = [code - MISSING for code in codes]
@@ -228,10 +251,12 @@ def _write_encoding(
         f"{_DIALECT.quote_name(name)}"
         for name, code in code_expressions(schema, _DIALECT, integers).items()
     ]
+    texts = text_expressions(schema, _DIALECT)
+    listed += [f"{sql} AS {_DIALECT.quote_name(name)}" for name, sql in texts.items()]
     if limit is None:
         return f"SELECT {', '.join(listed)} FROM juncture_table"
     raw = limit.raw_columns([name for name, kind in columns.items() if kind in _FLOATS])
-    kept = [*map(_DIALECT.quote_name, schema.domain), limit.fate]
+    kept = [*map(_DIALECT.quote_name, [*schema.domain, *texts]), limit.fate]
     # Codes first: the window then carries nothing else.
     inner = f"SELECT {', '.join([*listed, *raw])} FROM juncture_table"
     return f"SELECT {', '.join(kept)} FROM ({inner})"

@@ -16,7 +16,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from juncture._util.sql import quote_name, quote_text
-from juncture.tables.columns import Column, Dialect, Outside, RawColumn
+from juncture.tables.columns import Column, Dialect, OpenCategorical, Outside, RawColumn
 from juncture.tables.columns.sql import date_literal, number_literal
 from juncture.tables.schema import Schema
 
@@ -117,6 +117,32 @@ def code_expressions(
         name: _code(name, column, dialect, name in integers)
         for name, column in schema.columns.items()
     }
+
+
+def text_name(name: str) -> str:
+    """What the column is called that keeps the texts of a column whose values are private."""
+    return f"juncture text of {name}"
+
+
+def text_expressions(schema: Schema, dialect: Dialect) -> dict[str, str]:
+    """SQL for the texts of columns whose values are private, by their names; NULL if missing."""
+    found = {}
+    for name, column in schema.open_columns.items():
+        if isinstance(column, OpenCategorical):
+            raw = RawColumn(dialect.quote_name(name))
+            listed = listed_missing(column.missing_values, raw, dialect)
+            missing = raw.is_null if listed is None else f"{raw.is_null} OR {listed}"
+            text = f"CASE WHEN {missing} THEN NULL ELSE {dialect.cast_to_text(raw.sql)} END"
+            found[text_name(name)] = text
+    return found
+
+
+def closed_text_code(name: str, column: Column, dialect: Dialect) -> str:
+    """SQL for the code that a kept text has, now that the column's values are known."""
+    raw = RawColumn(dialect.quote_name(text_name(name)))
+    missing = column.outside_code if column.missing_code is None else column.missing_code
+    rest = f"CASE WHEN {raw.is_null} THEN {missing} ELSE {column.outside_code} END"
+    return f"COALESCE({column.index_sql(raw, dialect)}, {rest})"
 
 
 def fate_expression(name: str, column: Column, dialect: Dialect, is_integer: bool) -> str:

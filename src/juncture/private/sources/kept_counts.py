@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from juncture.private.sources.source import Source
+from juncture.errors import InvalidInput
+from juncture.private.sources.source import Groups, Source
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.person import Person
@@ -76,6 +77,16 @@ class KeptCounts:
         for clique, table in counted.items():
             self._keep(clique, table)
         return tables
+
+    def exact_groups(self, name: str, least: int) -> Groups:
+        """See `OpenSource.exact_groups`; nothing of it is kept."""
+        if not hasattr(self._source, "exact_groups"):
+            raise InvalidInput(
+                f"`source` must be a table with the texts of {name!r}; got codes alone. Read the "
+                "table under its open schema."
+            )
+        groups: Groups = self._source.exact_groups(name, least)
+        return groups
 
     def _keep(self, clique: Clique, table: Factor) -> None:
         """Keep a table, and drop those that were not used for longest."""

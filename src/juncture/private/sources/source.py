@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
@@ -51,8 +51,20 @@ class Source(Protocol):
         """The count of every cell of each clique, with axes in the order given."""
 
 
+GROUPS_AT_ONCE = 50_000
+"""How many values leave an engine at a time, with their counts."""
+Groups = Iterator[tuple[list[str], NDArray[np.int64]]]
+"""Values in order, and the count of each, some at a time."""
+
+
 class OpenSource(Source, Protocol):
     """A private table under an open schema, which is still to be closed."""
+
+    def exact_groups(self, name: str, least: int) -> Groups:
+        """The values of a column with private values, in order, and their counts.
+
+        - `least`: values with fewer records stay in the engine.
+        """
 
     def close(self, schema: Schema, codes: Mapping[str, tuple[int, ...]]) -> None:
         """Go on under the closed schema: of some columns, each code has become another one."""

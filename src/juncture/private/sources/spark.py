@@ -9,16 +9,26 @@ import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 
-from juncture.private.sources.encoding import SparkDialect, code_expressions, fate_expression
+from juncture.private.sources.encoding import (
+    SparkDialect,
+    closed_text_code,
+    code_expressions,
+    fate_expression,
+    text_expressions,
+    text_name,
+)
 from juncture.private.sources.mismatches import MISMATCHES, Mismatch, split_counts
 from juncture.private.sources.rows import FATE, RowLimit
 from juncture.private.sources.shared_counts import count_cliques
+from juncture.private.sources.source import GROUPS_AT_ONCE, Groups
 from juncture.private.sources.validation import refuse_absent, refuse_all_outside, refuse_errors
+from juncture.tables.columns import Column, OpenCategorical
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.person import Person
@@ -46,12 +56,14 @@ class Spark:
             f"{code} AS {_DIALECT.quote_name(name)}"
             for name, code in code_expressions(schema, _DIALECT, integers).items()
         ]
+        texts = text_expressions(schema, _DIALECT)
+        codes += [f"{sql} AS {_DIALECT.quote_name(name)}" for name, sql in texts.items()]
         self._limit = RowLimit.of_schema(schema, _DIALECT)
         if self._limit is not None:  # codes first: the window then carries nothing else
             floats = [name for name, kind in kinds.items() if kind in _FLOATS]
             raw = self._limit.raw_columns(floats)
             rows = frame.selectExpr(*codes, *raw)
-            codes = [*map(_DIALECT.quote_name, schema.domain), self._limit.fate]
+            codes = [*map(_DIALECT.quote_name, [*schema.domain, *texts]), self._limit.fate]
         else:
             rows = frame
         # The encoded columns are kept by the engine, in memory or on its disks.
@@ -99,8 +111,8 @@ class Spark:
         """See `OpenSource.close`."""
         opened = self._codes
         listed = [
-            f"{self._closed_sql(name, codes.get(name))} AS {_DIALECT.quote_name(name)}"
-            for name in schema.columns
+            f"{self._closed_sql(name, column, codes.get(name))} AS {_DIALECT.quote_name(name)}"
+            for name, column in schema.columns.items()
         ]
         self._codes = self._counted = self._counted.selectExpr(*listed).persist()
         self._codes.count()  # now, while the codes that it is made from are kept
@@ -108,10 +120,19 @@ class Spark:
         _unpersist(opened)
         self.schema = schema
 
-    @staticmethod
-    def _closed_sql(name: str, codes: tuple[int, ...] | None) -> str:
+    def exact_groups(self, name: str, least: int) -> Groups:
+        """See `OpenSource.exact_groups`."""
+        text = _DIALECT.quote_name(text_name(name))
+        groups = self._counted.where(f"{text} IS NOT NULL").groupBy(text).count()
+        rows = groups.where(f"count >= {least}").orderBy(text).toLocalIterator()
+        while batch := list(islice(rows, GROUPS_AT_ONCE)):
+            yield [row[0] for row in batch], np.array([row[1] for row in batch], dtype=np.int64)
+
+    def _closed_sql(self, name: str, column: Column, codes: tuple[int, ...] | None) -> str:
         """SQL for a code under the closed schema."""
         quoted = _DIALECT.quote_name(name)
+        if isinstance(self.schema.columns[name], OpenCategorical):
+            return closed_text_code(name, column, _DIALECT)
         return quoted if codes is None else _DIALECT.look_up(quoted, codes)
 
     def _exact_table(self, subdomain: Domain) -> Factor:

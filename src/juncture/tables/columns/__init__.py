@@ -13,6 +13,7 @@ from juncture.tables.columns.display import Display, display_of
 from juncture.tables.columns.integer import Integer
 from juncture.tables.columns.number import Number
 from juncture.tables.columns.open import PRIVATE, Open, OpenBins
+from juncture.tables.columns.open_categorical import OpenCategorical
 from juncture.tables.columns.open_date import OpenDate
 from juncture.tables.columns.open_number import OpenInteger, OpenNumber
 from juncture.tables.columns.sql import Dialect, RawColumn
@@ -31,6 +32,7 @@ __all__ = [
     "Number",
     "Open",
     "OpenBins",
+    "OpenCategorical",
     "OpenDate",
     "OpenInteger",
     "OpenNumber",
@@ -49,6 +51,7 @@ for _kind in (Categorical, Boolean, Integer, Number, Date):
 
 # The entry that opens a column of each kind, and the class of such columns.
 _OPEN_KINDS: dict[str, tuple[str, type[Open]]] = {
+    "categorical": ("values", OpenCategorical),
     "integer": ("bins", OpenInteger),
     "number": ("bins", OpenNumber),
     "date": ("bins", OpenDate),
@@ -63,6 +66,6 @@ def find_kind(kind: str, entries: dict[str, object]) -> type[Column]:
     if kind not in _OPEN_KINDS or opening != [_OPEN_KINDS[kind][0]]:
         raise InvalidInput(
             f"`{opening[0]}` must not be {PRIVATE!r} for the kind {kind}; got that. Bins of "
-            "numbers, integers and dates can be private."
+            "numbers, integers and dates can be private, and values of categorical columns."
         )
     return _OPEN_KINDS[kind][1]

@@ -193,6 +193,8 @@ class Column(ABC):
             raise NotImplementedError(
                 f"{type(self).__name__} has codes for intervals: its `draw` must draw from them."
             )
+        if not self.regular:
+            return np.full(len(codes), None, dtype=object)
         labels = np.array(self.regular, dtype=object)
         return np.asarray(labels[np.minimum(codes, self.n_regular - 1)])
 

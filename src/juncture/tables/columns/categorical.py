@@ -25,7 +25,7 @@ class Categorical(Column):
         outside = "code"
 
     Every value has a code, in the order of the list. The values have no order of their own, so
-    `outside` cannot be `nearest`.
+    `outside` cannot be `nearest`. With `outside = "code"` the list may be empty.
 
     >>> Categorical(values=("employed", "none"), outside="code").coding.labels
     ('employed', 'none', '(outside)')
@@ -40,7 +40,8 @@ class Categorical(Column):
         self._reject_nearest()
         is_list = isinstance(self.values, tuple | list)
         kinds = {type(value) for value in self.values} if is_list else set()
-        if not self.values or len(kinds) != 1 or not kinds <= {str, int}:
+        none_known = is_list and not self.values and self.outside is Outside.CODE
+        if not none_known and (len(kinds) != 1 or not kinds <= {str, int}):
             raise InvalidInput(
                 f"`values` must be texts or whole numbers, all of one kind; got {self.values!r}. "
                 "List every value that the column may hold."
@@ -70,6 +71,8 @@ class Categorical(Column):
 
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:
         """The value's index in the list."""
+        if not self.values:
+            return "CAST(NULL AS INTEGER)"
         if self._has_texts:
             return dialect.index_of(dialect.cast_to_text(raw.sql), [str(v) for v in self.values])
         numbers = [number_literal(float(value)) for value in self.values]
@@ -99,4 +102,4 @@ class Categorical(Column):
 
     @property
     def _has_texts(self) -> bool:
-        return isinstance(self.values[0], str)
+        return not self.values or isinstance(self.values[0], str)
