@@ -44,7 +44,7 @@ def test_opendp_states_no_more(rho: float, delta: float, rows: int) -> None:
     """OpenDP's own map looks at counts from 1 on: for it, the threshold is lower by the others."""
     neighbours = ADD.of(Person("who", max_rows=rows)) if rows > 1 else ADD
     found = Threshold.of(ZCDP(rho), delta, neighbours)
-    mechanism = dp.m.make_gaussian_threshold(
+    mechanism: Any = dp.m.make_gaussian_threshold(
         dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T="i32")),
         dp.l02inf_distance(dp.absolute_distance(T="i32")),
         scale=found.scale, threshold=found.value - (found.least - 1),
@@ -118,7 +118,7 @@ def outcomes(
     ledger = Ledger.create(folder / f"{sampler.__name__}{seed}.ledger", Budget(rho=1.0))
     curator = SimulatedCurator(source, ledger, rng=np.random.default_rng(seed))
     curator._sampler = sampler(np.random.default_rng(seed))
-    curator._access = lambda _events, look: look()  # type: ignore[method-assign]
+    curator._access = lambda events, look: look()  # type: ignore[method-assign]  # noqa: ARG005
     found = [dict(zip(*curator.find_values("city", threshold), strict=True)) for _ in range(4000)]
     return np.array([float(each.get("x", 0)) for each in found])
 
