@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ablation
 import adaptive
 import any_width
 import any_width_times
@@ -26,5 +27,6 @@ EXPERIMENTS = {
         any_width_times,
         adaptive,
         learning,
+        ablation,
     )
 }

@@ -12,10 +12,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import bank_data
 import numpy as np
 from context import Cell, Context, Experiment, Rows
 from numpy.typing import NDArray
-from paper_data import TOY, has_aim_coding, read_codes
+from paper_data import BANK, TOY, has_aim_coding, has_bank, read_codes
 from rivals import NotDone, list_mechanisms, synthesize
 
 from juncture.errors import ModelTooLarge
@@ -27,8 +28,8 @@ Codes = NDArray[np.integer]
 EPSILONS = (0.3, 1.0, 3.0)
 N_SEEDS = 5
 REAL = "real records"
-PAIRS, TARGET = "all pairs", "pairs with the target"
-TARGETS = {TOY: "g", "adult": "income>50K", "adult-aim": "income>50K", "bank": "y"}
+PAIRS, TARGET, TARGET_TRIPLES = "all pairs", "pairs with the target", "triples with the target"
+TARGETS = {TOY: "g", "adult": "income>50K", "adult-aim": "income>50K", BANK: bank_data.TARGET}
 HELD_OUT = 0.25
 
 
@@ -37,15 +38,17 @@ def cells(context: Context) -> list[Cell]:
     if _find_python(context) is None:
         return []
     coded = "adult-aim" if has_aim_coding(context.folder) else "adult"
-    name = TOY if context.quick else coded
+    names = [TOY] if context.quick else [coded, *([BANK] if has_bank(context.folder) else [])]
     epsilons, n_seeds = ((1.0,), 1) if context.quick else (EPSILONS, N_SEEDS)
     real: list[Cell] = [
         {"data": name, "workload": "", "epsilon": "", "mechanism": REAL, "seed": seed}
+        for name in names
         for seed in range(n_seeds)
     ]
     return real + [
         {"data": name, "workload": asked, "epsilon": epsilon, "mechanism": mechanism, "seed": seed}
-        for asked in (PAIRS, TARGET)
+        for name in names
+        for asked in (PAIRS, TARGET, TARGET_TRIPLES)
         for epsilon in epsilons
         for mechanism in list_mechanisms(context)
         for seed in range(n_seeds)
@@ -62,11 +65,11 @@ def run(cell: Cell, context: Context) -> Rows:
     row = {**cell, "target": target, "held_out": len(held_out)}
     if cell["mechanism"] == REAL:
         return [{**row, "auc": find_auc(domain, seen, held_out, target, python)}]
-    workload = (
-        Workload.all_marginals(domain, 2)
-        if cell["workload"] == PAIRS
-        else Workload.with_target(domain, target)
-    )
+    workload = {
+        PAIRS: Workload.all_marginals(domain, 2),
+        TARGET: Workload.with_target(domain, target),
+        TARGET_TRIPLES: Workload.with_target(domain, target, 3),
+    }[cell["workload"]]
     try:
         made = synthesize(
             cell["mechanism"], seen, workload, cell["epsilon"], seed=cell["seed"], context=context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adaptive_words import describe_adaptive, describe_learning
+from adaptive_words import describe_ablation, describe_adaptive, describe_learning
 from any_width_words import describe_any_width, describe_times
 from catalogue import EXPERIMENTS
 from figures import RECORDED
@@ -44,6 +44,7 @@ def write_page(out: Path) -> Path:
         ("losses", _losses), ("stopping", _stopping), ("grid", _beyond), ("grid", _cost),
         ("any_width", describe_any_width), ("any_width_times", describe_times),
         ("adaptive", describe_adaptive), ("learning", describe_learning),
+        ("ablation", describe_ablation),
     )  # fmt: skip
     for name, make in makers:
         if results[name]:

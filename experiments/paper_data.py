@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from bank_data import FILE as BANK_FILE
+from bank_data import read_bank
 from numpy.typing import NDArray
 
 from juncture.private.samples import adult_codes, adult_domain
@@ -31,6 +33,7 @@ TOY = "toy"
 ADULT_15 = "adult15"
 # In the coding of AIM's author, in a folder of their own: attributes have at most 91 values.
 AIM_FOLDER = "aim-coding"
+BANK = "bank"
 AIM_CODING = {"adult-aim": "adult", "titanic-aim": "titanic"}
 
 
@@ -84,6 +87,11 @@ def has_aim_coding(folder: Path | None) -> bool:
     return folder is not None and (folder / AIM_FOLDER).is_dir()
 
 
+def has_bank(folder: Path | None) -> bool:
+    """Whether the table of a bank's marketing can be loaded."""
+    return folder is not None and (folder / BANK_FILE).is_file()
+
+
 def make_source(domain: Domain, codes: NDArray[np.integer]) -> CodedTable:
     """Records in memory, given as rows of codes."""
     return CodedTable(domain, dict(zip(domain, codes.astype(np.int64).T, strict=True)))
@@ -99,6 +107,8 @@ def read_codes(name: str, folder: Path | None) -> tuple[Domain, NDArray[np.integ
         return kept, codes[:, [whole.positions[n] for n in kept]]
     if folder is None:
         raise SystemExit(f"{name} needs --data FOLDER; only adult ships with the package")
+    if name == BANK:
+        return read_bank(folder)
     if name in AIM_CODING:
         folder, name = folder / AIM_FOLDER, AIM_CODING[name]
     domain = Domain(json.loads((folder / f"{name}-domain.json").read_text()))

@@ -15,6 +15,7 @@ from context import Context
 from numpy.typing import NDArray
 from paper_data import make_source
 
+from juncture.mechanisms.mechanism import Mechanism
 from juncture.mechanisms.registry import make_mechanism, offers
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
@@ -78,18 +79,20 @@ def synthesize(
         assert context.dpsynth_python is not None
         name = mechanism.removeprefix(_PEER)
         return _run_peer(name, codes, workload, budget, seed, context.dpsynth_python, asked)
-    return _run_ours(mechanism, codes, workload, budget, seed)
+    return run_mechanism(make_mechanism(mechanism, budget), codes, workload, seed)
 
 
-def _run_ours(
-    name: str, codes: NDArray[np.integer], workload: Workload, budget: Budget, seed: int
+def run_mechanism(
+    mechanism: Mechanism, codes: NDArray[np.integer], workload: Workload, seed: int
 ) -> Synthesis:
+    """Run one of ours with simulated noise, and draw as many records as there are."""
     source = make_source(workload.domain, codes)
     with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger.create(Path(folder) / "ledger", budget, Neighbours.ADD_OR_REMOVE)
+        file = Path(folder) / "ledger"
+        ledger = Ledger.create(file, mechanism.budget, Neighbours.ADD_OR_REMOVE)
         curator = SimulatedCurator(source, ledger, rng=np.random.default_rng(seed))
         watch = Stopwatch()
-        result = make_mechanism(name, budget).run(curator, workload)
+        result = mechanism.run(curator, workload)
     model = result.model
     assert model is not None
     drawn = model.synthesize(len(codes), rng=seed)

@@ -266,6 +266,9 @@ def test_plan_says_what_is_known_before(mechanism: str, table: Table, said: Said
         (["--marginals", "3"], 1),
         (["--cliques", "pay,age;sex"], 2),
         (["--triples", "1"], 1),
+        (["--target", "sex"], 2),
+        (["--target", "sex", "--marginals", "3"], 1),
+        (["--max-cells", "10"], 2),
         ([], 3),
     ],
 )
@@ -273,6 +276,17 @@ def test_workloads(words: list[str], count: int, table: Table, said: Said) -> No
     """Every way of asking gives as many sets of columns as it says."""
     shown = said("plan", "--schema", table.schema, "--epsilon", "1", "--json", *words)
     assert len(json.loads(shown)["cliques"]) == count
+
+
+def test_weights_divide_the_budget(table: Table, said: Said) -> None:
+    """What counts more gets more of it."""
+    words = ("--schema", table.schema, "--epsilon", "1", "--json", "--weights", "sex=4;age,sex=2")
+    machine = json.loads(said("plan", *words))
+    assert dict(zip(map(tuple, machine["cliques"]), machine["weights"], strict=True)) == {
+        ("age", "sex"): 8.0, ("age", "pay"): 1.0, ("sex", "pay"): 4.0,
+    }  # fmt: skip
+    shares = [m["share"] for m in machine["marginals"]]
+    assert shares == pytest.approx([w ** (1 / 3) / 4.587401 for w in machine["weights"]])
 
 
 def test_schema_draft_is_marked(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
@@ -484,5 +498,5 @@ def test_a_wide_table_gets_a_mechanism_that_can_serve_it(
     assert run(["plan", "--schema", str(schema), "--epsilon", "1"]) == 0
     out, beside = capsys.readouterr()
     assert "Mechanism: mwem" in out
-    assert "would be too large" in beside
+    assert "Not hdmm: its model would be too large." in beside
     assert run(["plan", "--schema", str(schema), "--epsilon", "1", "--mechanism", "hdmm"]) == 1

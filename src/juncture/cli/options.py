@@ -15,7 +15,7 @@ from juncture._util.text import list_names
 from juncture.cli.console import UsageError, note, require_file
 from juncture.engine.oracle_names import DeviceName, OracleName
 from juncture.errors import InvalidInput
-from juncture.mechanisms.registry import FALLBACK, offers
+from juncture.mechanisms.registry import offers
 
 if TYPE_CHECKING:
     from juncture.fit.summary import FitSummary
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from juncture.private.sources.files import TableFile
     from juncture.tables.domain import Clique, Domain
     from juncture.tables.workload import Workload
+    from juncture.workflow.default_choice import DefaultChoice
 
 
 # Beyond this epsilon or rho, a release may reveal almost anything about anyone.
@@ -183,7 +184,27 @@ Target = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="Ask for the counts over this column with each other one: for predicting it.",
+        help="Ask for the counts over this column with each other one: for predicting it. With "
+        "--marginals 3, with every two others.",
+    ),
+]
+MaxCells = Annotated[
+    int | None,
+    typer.Option(
+        "--max-cells",
+        metavar="N",
+        min=1,
+        help="Leave out sets of columns with more cells, and ask for smaller sets in their place. "
+        "The default is a million where nothing else is asked for, and no limit otherwise.",
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        metavar="TEXT",
+        help="How much sets of columns count that have these among them, such as "
+        "'income=5;age,sex=2'. The default is 1 for each.",
     ),
 ]
 Seed = Annotated[
@@ -194,6 +215,16 @@ Seed = Annotated[
         min=0,
         max=2**32 - 1,
         help="The seed for the random sets of --triples. It does not affect the noise.",
+    ),
+]
+Records = Annotated[
+    int | None,
+    typer.Option(
+        "--records",
+        metavar="N",
+        min=1,
+        help="A public guess of the number of records: expected errors are for so many. The "
+        "default is 10,000.",
     ),
 ]
 NeighboursOption = Annotated[
@@ -227,30 +258,49 @@ class WorkloadOptions:
     triples: int | None = None
     seed: int = 0
     target: str | None = None
+    max_cells: int | None = None
+    weights: str | None = None
 
     def build(self, domain: Domain) -> Workload:
         """The workload over a domain; every pair of columns if no option is given."""
+        workload = self._choose(domain)
+        if self.weights is None:
+            return workload
+        return workload.weigh(parse_weights(self.weights, domain))
+
+    def _choose(self, domain: Domain) -> Workload:
         from juncture.tables.workload import Workload
 
-        options = (self.marginals, self.cliques, self.triples, self.target)
+        whole = self.target if self.marginals is None else self.marginals
+        options = (whole, self.cliques, self.triples)
         if sum(value is not None for value in options) > 1:
             raise UsageError(
-                "`--marginals`, `--cliques`, `--triples` and `--target` must not be mixed; got "
+                "`--cliques`, `--triples`, and `--marginals` or `--target`, must not be mixed; got "
                 "several."
             )
-        if self.target is not None:
-            return Workload.with_target(domain, self.target)
         if self.cliques is not None:
             return Workload.of_marginals(domain, parse_cliques(self.cliques, domain))
         if self.triples is not None:
-            return Workload.random_marginals(domain, self.triples, 3, rng=self.seed)
+            return Workload.random_marginals(
+                domain, self.triples, 3, rng=self.seed, max_cells=self.max_cells
+            )
+        if options == (None, None, None) and self.max_cells is None:
+            return Workload.default(domain)
+        return self._take_all(domain)
+
+    def _take_all(self, domain: Domain) -> Workload:
+        """Every set of so many columns, or those with the target."""
+        from juncture.tables.workload import Workload
+
         columns = min(2, len(domain)) if self.marginals is None else self.marginals
         if not 1 <= columns <= len(domain):
             raise InvalidInput(
                 f"`--marginals` must be between 1 and the {len(domain)} columns; got {columns}. "
                 "Two or three are usual."
             )
-        return Workload.all_marginals(domain, columns)
+        if self.target is not None:
+            return Workload.with_target(domain, self.target, columns, max_cells=self.max_cells)
+        return Workload.all_marginals(domain, columns, max_cells=self.max_cells)
 
 
 def list_mechanisms(command: Callable[..., None]) -> Callable[..., None]:
@@ -269,18 +319,19 @@ def check_mechanism(name: str | None) -> str | None:
 
 
 def choose_mechanism(
-    name: str | None, oracle: OracleName | None, budget: Budget, workload: Workload
-) -> str | Mechanism | None:
-    """The mechanism that the options name, with its oracle if one is given."""
-    if oracle is None:
-        return name
-    from juncture.mechanisms.registry import default_mechanisms, make_mechanism
+    name: str | None, oracle: OracleName | None, budget: Budget, choice: DefaultChoice | None
+) -> str | Mechanism:
+    """The mechanism that the options name, or the default one, with its oracle if one is given."""
+    from juncture.mechanisms.registry import make_mechanism
 
-    mechanism = make_mechanism(name or default_mechanisms(budget, workload)[0], budget)
+    taken = name or ("" if choice is None else choice.mechanism)
+    if oracle is None:
+        return taken
+    mechanism = make_mechanism(taken, budget)
     if not (is_dataclass(mechanism) and "oracle" in {each.name for each in fields(mechanism)}):
         raise UsageError(
             "`--oracle` must come with a mechanism that has the option, such as tiers, hdmm, mwem "
-            f"or privbayes; got {name}."
+            f"or privbayes; got {taken}."
         )
     return replace(mechanism, oracle=oracle.value)
 
@@ -294,15 +345,6 @@ def join_device(oracle: OracleName | None, device: DeviceName | None) -> OracleN
             f"`--device` must come with an exact model; got --oracle {oracle}. Leave one out."
         )
     return OracleName(device.value)
-
-
-def note_fallback(requested: str | None, used: str | None) -> None:
-    """Say so if no mechanism was chosen and the default one could not be used."""
-    if requested is None and used == FALLBACK:
-        note(
-            f"note: a model of everything asked for would be too large, so {used} measures what "
-            "matters most. Ask for smaller sets of columns to measure everything."
-        )
 
 
 def note_unmeasured(names: Sequence[str]) -> None:
@@ -320,6 +362,24 @@ def parse_cliques(text: str, domain: Domain) -> list[Clique]:
     if not cliques:
         raise InvalidInput("`--cliques` must name columns; got none. Write them as 'a,b;c,d'.")
     return [domain.canonical(clique) for clique in cliques]
+
+
+def parse_weights(text: str, domain: Domain) -> dict[Clique, float]:
+    """Weights of sets of names, from text such as `a,b=2;c=5`."""
+    weights = {}
+    for part in filter(str.strip, text.split(";")):
+        names, _, number = part.rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            raise InvalidInput(
+                f"`--weights` must give each set of columns a number; got {part.strip()!r}. Write "
+                "them as 'income=5;age,sex=2'."
+            ) from None
+        weights[domain.canonical(parse_names(names))] = weight
+    if () in weights or not weights:
+        raise InvalidInput("`--weights` must name columns; got none. Write them as 'income=5'.")
+    return weights
 
 
 def parse_names(text: str) -> Clique:

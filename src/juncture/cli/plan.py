@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import format_pairs, format_table, require_file, say, say_json
+from juncture.cli.console import format_pairs, format_table, note, require_file, say, say_json
 from juncture.cli.options import (
     BinningShare,
     Cliques,
@@ -18,6 +18,7 @@ from juncture.cli.options import (
     Epsilon,
     Json,
     Marginals,
+    MaxCells,
     MechanismOption,
     NeighboursOption,
     OracleOption,
@@ -26,13 +27,13 @@ from juncture.cli.options import (
     Seed,
     Target,
     Triples,
+    Weights,
     WorkloadOptions,
     check_mechanism,
     choose_mechanism,
     join_device,
     list_mechanisms,
     make_budget,
-    note_fallback,
     note_noise,
     open_ledger,
     parse_neighbours,
@@ -42,7 +43,11 @@ if TYPE_CHECKING:
     from juncture.engine.oracle_choice import OracleChoice
     from juncture.mechanisms.mechanism import MarginalForecast, Run
     from juncture.privacy.accounting import Cost
+    from juncture.privacy.budget import Budget
     from juncture.privacy.ledger import Ledger
+    from juncture.workflow.closing import ClosingPlan
+    from juncture.workflow.default_choice import DefaultChoice
+    from juncture.workflow.forecast import Forecast
 
 
 @list_mechanisms
@@ -58,6 +63,8 @@ def plan(
     cliques: Cliques = None,
     triples: Triples = None,
     target: Target = None,
+    max_cells: MaxCells = None,
+    weights: Weights = None,
     seed: Seed = 0,
     neighbours: NeighboursOption = None,
     binning_share: BinningShare = None,
@@ -68,7 +75,7 @@ def plan(
             metavar="N",
             min=1,
             help="The approximate number of records, if it is public: shows relative errors, and "
-            "privbayes and dualquery need it.",
+            "privbayes and dualquery need it. Expected errors are for so many; by default 10,000.",
         ),
     ] = None,
     ledger: Annotated[
@@ -86,9 +93,11 @@ def plan(
 
     A marginal is a table of counts over some columns. For hdmm, the expected error of every
     marginal is shown, from its own measurement alone; the model joins all measurements and is
-    usually more accurate. The other mechanisms choose after seeing the data, so only what is known
-    beforehand is shown: rounds, prices and noise. Where the schema has private bins or values, what
-    finding them costs is shown, and the rest as if there were as many of them as there may be.
+    usually more accurate. The other mechanisms choose after seeing the data, so what is known
+    beforehand is shown: rounds, prices and noise. Last come the errors to expect of the mechanisms
+    on made-up tables, by which one is taken where you choose none. Where the schema has private
+    bins or values, what finding them costs is shown, and the rest as if there were as many of them
+    as there may be.
 
     \b
     Mechanisms:
@@ -105,28 +114,41 @@ def plan(
     from juncture.private.curator import refuse_private_number
     from juncture.tables.schema_toml import read_schema
     from juncture.workflow.closing import plan_closing
+    from juncture.workflow.default_choice import choose_default
+    from juncture.workflow.forecast import forecast
     from juncture.workflow.release import resolve_neighbours, with_budget
 
     require_file(schema, "--schema")
     budget, name = make_budget(epsilon, delta, rho), check_mechanism(mechanism)
     known = read_schema(schema)
-    workload = WorkloadOptions(marginals, cliques, triples, seed, target).build(known.widest.domain)
+    workload = WorkloadOptions(marginals, cliques, triples, seed, target, max_cells, weights).build(
+        known.widest.domain
+    )
     payer = None if ledger is None else open_ledger(ledger)
     relation = resolve_neighbours(ledger, parse_neighbours(neighbours), known.person)
     refuse_private_number(known, relation)
     PublicFacts.of_schema(known.widest)  # refuses rules and totals that contradict each other
     closing = plan_closing(known, budget, relation, binning_share)
+    choice = choose_default(closing.rest, workload, relation, records)
     chosen = with_budget(
-        choose_mechanism(name, join_device(oracle, device), budget, workload), budget, closing.rest
+        choose_mechanism(name, join_device(oracle, device), budget, choice), budget, closing.rest
     )
     run = prepare(chosen, closing.rest, workload, relation, records)
-    note_fallback(name, run.mechanism)
+    if name is None and choice.is_unusual:
+        note(f"note: {choice}")
     note_noise(run.cell_stddev, records)
     costs = (*closing.costs, *run.costs)
     cost = budget.compose(costs)
+    others = (
+        [] if name in {None, *(each.mechanism for each in choice.forecasts)} else [run.mechanism]
+    )
+    forecasts = [
+        *choice.forecasts, *forecast(others, closing.rest, workload, relation, records),
+    ]  # fmt: skip
     if as_json:
         can_pay = None if payer is None else _can_pay(payer, costs)
         described = {**_to_json(run, cost), "events": len(costs), "binning": dict(closing.facts)}
+        described["forecasts"] = _list_forecasts(forecasts)
         say_json({**described, "affordable": can_pay})
         return
     say(str(run.plan or "The structure of the model will be chosen after seeing the data."))
@@ -140,11 +162,18 @@ def plan(
         can = "can" if _can_pay(payer, costs) else "CANNOT"
         say(f"The ledger {can} pay: {payer.remaining:.4g} of {payer.budget} is left.")
     if closing.columns:
-        share = 1.0 - closing.rest.price.amount / budget.price.amount
-        say(f"\nFound privately first, for {100.0 * share:.3g} % of the budget:")
-        say(format_pairs(closing.facts))
+        _say_closing(closing, budget)
     say()
     say(format_pairs(run.facts) if run.facts else _format_errors(run.marginals, records))
+    say()
+    say(_format_forecasts(forecasts, choice, run.mechanism))
+
+
+def _say_closing(closing: ClosingPlan, budget: Budget) -> None:
+    """What is found privately before the mechanism begins."""
+    share = 1.0 - closing.rest.price.amount / budget.price.amount
+    say(f"\nFound privately first, for {100.0 * share:.3g} % of the budget:")
+    say(format_pairs(closing.facts))
 
 
 def _can_pay(ledger: Ledger, costs: Sequence[Cost]) -> bool:
@@ -176,10 +205,38 @@ def _format_errors(marginals: tuple[MarginalForecast, ...], records: int | None)
     return f"{format_table(columns, rows)}\n\n{format_pairs(legend)}"
 
 
+def _format_forecasts(forecasts: list[Forecast], choice: DefaultChoice, planned: str) -> str:
+    """The mechanisms side by side, each with its error on made-up tables."""
+    rows: list[list[object]] = [
+        [
+            f"{each.mechanism}{' (this plan)' if each.mechanism == planned else ''}",
+            _show_share(each.independent),
+            _show_share(each.dependent),
+            each.method.value,
+        ]
+        for each in forecasts
+    ]
+    columns = ["mechanism", "if independent", "if dependent", "how it was found"]
+    return (
+        f"Expected errors, as the share of {choice.n_records:,} records in wrong cells: nobody "
+        "knows beforehand how much\nthe columns depend on each other, so both are tried.\n\n"
+        f"{format_table(columns, rows)}\n\nWithout --mechanism it is {choice.mechanism}."
+    )
+
+
+def _show_share(error: float | None) -> str:
+    return "" if error is None else f"{100.0 * error:.2g} %"
+
+
+def _list_forecasts(forecasts: list[Forecast]) -> list[dict[str, object]]:
+    return [{**asdict(each), "error": each.error} for each in forecasts]
+
+
 def _to_json(run: Run, cost: float) -> dict[str, object]:
     return {
         "mechanism": run.mechanism,
         "cliques": [list(clique) for clique in run.workload.cliques],
+        "weights": list(run.workload.weights),
         "cells": None if run.plan is None else run.plan.cells,
         "memory_bytes": None if run.plan is None else run.plan.size_bytes,
         "oracle": None if run.oracle is None else _oracle_to_json(run.oracle),

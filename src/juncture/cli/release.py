@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from juncture.cli.bars import show_progress
-from juncture.cli.console import refuse_existing, refuse_same, require_file, say, say_json
+from juncture.cli.console import note, refuse_existing, refuse_same, require_file, say, say_json
 from juncture.cli.options import (
     BinningShare,
     Cliques,
@@ -19,16 +19,19 @@ from juncture.cli.options import (
     Force,
     Json,
     Marginals,
+    MaxCells,
     MechanismOption,
     NeighboursOption,
     NoHeader,
     OracleOption,
+    Records,
     Rho,
     SchemaFile,
     Seed,
     TableName,
     Target,
     Triples,
+    Weights,
     WorkloadOptions,
     check_mechanism,
     choose_mechanism,
@@ -37,7 +40,6 @@ from juncture.cli.options import (
     list_mechanisms,
     make_budget,
     note_doubtful_names,
-    note_fallback,
     note_noise,
     note_not_mixed,
     note_unmeasured,
@@ -76,8 +78,11 @@ def release(
     cliques: Cliques = None,
     triples: Triples = None,
     target: Target = None,
+    max_cells: MaxCells = None,
+    weights: Weights = None,
     seed: Seed = 0,
     neighbours: NeighboursOption = None,
+    records: Records = None,
     binning_share: BinningShare = None,
     resume: Annotated[
         bool,
@@ -113,7 +118,10 @@ def release(
     """
     from juncture.private.header import count_doubtful_names
     from juncture.tables.schema_toml import read_schema
+    from juncture.workflow.closing import plan_closing
+    from juncture.workflow.default_choice import choose_default
     from juncture.workflow.release import release as release_table
+    from juncture.workflow.release import resolve_neighbours
 
     private = find_table(data, table, no_header)
     refuse_existing(out, force=force, read=[private.path, schema, ledger])
@@ -123,15 +131,21 @@ def release(
     known = read_schema(schema)
     known.refuse_draft("--schema", schema)
     note_doubtful_names(count_doubtful_names(list(known.columns)), len(known.columns))
-    wanted = WorkloadOptions(marginals, cliques, triples, seed, target).build(known.widest.domain)
+    wanted = WorkloadOptions(marginals, cliques, triples, seed, target, max_cells, weights).build(
+        known.widest.domain
+    )
+    protected = resolve_neighbours(ledger, parse_neighbours(neighbours), known.person)
+    rest = plan_closing(known, budget, protected, binning_share).rest
+    choice = None if name else choose_default(rest, wanted, protected, records)
+    if choice is not None and choice.is_unusual:
+        note(f"note: {choice}")
     with show_progress() as watch:
         made = release_table(
             private, known, budget, ledger=ledger, workload=wanted,
-            mechanism=choose_mechanism(name, join_device(oracle, device), budget, wanted),
-            neighbours=parse_neighbours(neighbours), path=out, resume=resume,
+            mechanism=choose_mechanism(name, join_device(oracle, device), budget, choice),
+            neighbours=protected, path=out, resume=resume,
             binning_share=binning_share, watch=watch,
         )  # fmt: skip
-    note_fallback(name, made.mechanism)
     note_unmeasured(made.model.unmeasured)
     note_noise(_typical_noise(made), made.model.total)
     note_not_mixed(made.fit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
@@ -80,6 +79,7 @@ class AIM(Mechanism):
             costs=costs,
             costs_are_exact=False,
             cell_stddev=stddev,
+            max_chosen=n_rounds,
             execute=lambda curator, watch: self._execute(curator, weights, watch),
             facts=(
                 ("every single column", f"measured first, each for {schedule.measurement}"),
@@ -177,7 +177,7 @@ def weigh_candidates(workload: Workload) -> dict[Clique, float]:
     """Every set of columns below one of the workload's, and how much the workload overlaps it.
 
     The weight of a set is the sum of the numbers of columns that it has in common with each task,
-    over the largest such sum.
+    times the weight of the task, over the largest such sum.
 
     >>> from juncture.tables.domain import Domain
     >>> workload = Workload.of_marginals(Domain({"age": 3, "sex": 2}), [("age", "sex"), ("sex",)])
@@ -185,8 +185,11 @@ def weigh_candidates(workload: Workload) -> dict[Clique, float]:
     {('age',): 0.3333333333333333, ('sex',): 0.6666666666666666, ('age', 'sex'): 1.0}
     """
     domain = workload.domain
-    uses = Counter(name for task in workload.tasks for name in set(task.clique))
-    cliques = dict.fromkeys(domain.canonical(task.clique) for task in workload.tasks)
+    cliques = workload.clique_weights
+    uses = dict[str, float]()
+    for clique, weight in cliques.items():
+        for name in clique:
+            uses[name] = uses.get(name, 0.0) + weight
     below = {
         subset
         for clique in cliques
@@ -197,7 +200,7 @@ def weigh_candidates(workload: Workload) -> dict[Clique, float]:
         raise InvalidInput("`workload` must have a task about a column; got none.")
     position = domain.positions
     ordered = sorted(below, key=lambda each: (len(each), [position[name] for name in each]))
-    # Summing |r & s| over all tasks s is counting, for each column of r, the tasks that have it.
+    # Summing |r & s| over all tasks s is adding, for each column of r, the tasks that have it.
     sums = {clique: sum(uses[name] for name in clique) for clique in ordered}
     largest = max(sums.values())
     return {clique: overlap / largest for clique, overlap in sums.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import ClassVar
@@ -39,7 +39,7 @@ class Division(StrEnum):
     """How the budget is divided between marginals."""
 
     EQUAL = "equal"
-    """The same share, and so the same noise, for each."""
+    """The same share, and so the same noise, for each of the same weight."""
     CELLS = "cells"
     """More for large ones, so that the squared errors of all cells add up to the least."""
 
@@ -66,9 +66,8 @@ class Direct(MeasuredOnce):
     def list_requests(self, assignment: Assignment) -> list[Request]:
         """Divide the budget between the workload's sets of columns."""
         domain, price = assignment.domain, self.budget.price
-        cliques = assignment.workload.distinct_cliques
-        shares = self._divide(domain, cliques)
-        return [Request(c, price.share(s)) for c, s in zip(cliques, shares, strict=True)]
+        shares = self._divide(domain, assignment.workload.clique_weights)
+        return [Request(clique, price.share(share)) for clique, share in shares.items()]
 
     def forecast(
         self, assignment: Assignment, requests: Sequence[Request]
@@ -78,16 +77,20 @@ class Direct(MeasuredOnce):
             _forecast(assignment.domain, request, assignment.neighbours) for request in requests
         ]
 
-    def _divide(self, domain: Domain, cliques: Sequence[Clique]) -> list[float]:
+    def _divide(self, domain: Domain, weights: Mapping[Clique, float]) -> dict[Clique, float]:
         """The share of each.
 
         The variance of a cell goes down with the share for Gaussian noise, and with its square for
-        Laplace noise. The sum of cells / share**p is least where the share is the cells to the
-        power 1 / (p + 1).
+        Laplace noise. The sum of weight * cells / share**p is least where the share is the product
+        to the power 1 / (p + 1); for equal division, cells are left out.
         """
-        power = 0.0 if self.division is Division.EQUAL else 1.0 / (4 - self.budget.price.norm)
-        weights = [domain.size_of(clique) ** power for clique in cliques]
-        return [weight / sum(weights) for weight in weights]
+        power = 1.0 / (4 - self.budget.price.norm)
+        by_cells = self.division is Division.CELLS
+        needs = {
+            clique: (weight * (domain.size_of(clique) if by_cells else 1)) ** power
+            for clique, weight in weights.items()
+        }
+        return {clique: need / sum(needs.values()) for clique, need in needs.items()}
 
 
 def _forecast(domain: Domain, request: Request, neighbours: Neighbours) -> MarginalForecast:

@@ -9,6 +9,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import OracleChoice, choose_oracle
@@ -136,7 +138,10 @@ class HDMM(Mechanism):
         marginals = optimise_marginals(workload, gaussian=l2, restarts=self.restarts)
         both: list[Strategy] = [union, marginals]
         return min(
-            both, key=lambda each: math.fsum(self._expected_errors(workload, each, neighbours))
+            both,
+            key=lambda each: float(
+                np.dot(workload.weights, self._expected_errors(workload, each, neighbours))
+            ),
         )
 
     def expected_squared_errors(

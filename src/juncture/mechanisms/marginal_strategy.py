@@ -130,11 +130,12 @@ class Spaces:
 def optimise_marginals(
     workload: Workload, *, gaussian: bool, restarts: int = 5, seed: int = 0
 ) -> MarginalStrategy:
-    """The best marginals and shares found: those with the smallest total squared error."""
+    """The best marginals and shares found: those with the smallest weighted squared error."""
     if not workload.tasks:
         raise InvalidInput("`workload` must have a task; got none.")
     spaces = Spaces.of(workload)
-    goal = spaces.dimensions * spaces.eigenvalues(spaces.weights_of(workload.tasks))
+    tasks = [task.weight * spaces.weights_of([task]) for task in workload.tasks]
+    goal = spaces.dimensions * spaces.eigenvalues(np.sum(tasks, axis=0))
     rng = np.random.default_rng(seed)
     starts = [_task_start(spaces, workload)]
     starts += [rng.normal(0.0, 2.0, len(spaces.sets)) for _ in range(restarts - 1)]

@@ -116,6 +116,8 @@ class Outline:
     """What else is known beforehand: pairs of a name and a text."""
     cell_stddev: float | None = None
     """The usual standard deviation of the noise on a measured count, if it is known."""
+    max_chosen: int | None = None
+    """How many sets of columns are measured at most, where the data decides which."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

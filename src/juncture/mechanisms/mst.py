@@ -74,6 +74,7 @@ class MST(Mechanism):
         return Outline(
             costs=tuple(costs),
             cell_stddev=stddev,
+            max_chosen=n_edges,
             execute=self._execute,
             facts=tuple(facts),
         )

@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from juncture.tables.workload import Workload
 
 
-# The first that can serve the workload, where Gaussian noise may be used, and where it may not.
-FALLBACK = "mwem"
-_GAUSSIAN_DEFAULTS, _DEFAULTS = ("tiers",), ("hdmm", FALLBACK)
+# What may be taken where nothing is chosen, the usual one first: for counts where Gaussian noise
+# may be used, for counts where it may not, and for other queries.
+_GAUSSIAN_DEFAULTS = ("tiers", "aim", "hdmm", "residual")
+_PURE_DEFAULTS = ("hdmm", "mwem", "tiers", "aim")
+_QUERY_DEFAULTS = ("hdmm", "mwem")
+# Above so many tasks, the plan of this one takes seconds.
+_SLOW_TO_PLAN, _MAX_PLANNED = "residual", 300
 
 
 class Offer(NamedTuple):
@@ -128,39 +132,35 @@ def _explain(error: ModelTooLarge, mechanism: str, workload: Workload) -> ModelT
 
 
 def default_mechanisms(budget: Budget, workload: Workload) -> tuple[str, ...]:
-    """What is taken where nothing is chosen: the first that can serve the workload.
+    """What may be taken where nothing is chosen, the usual one first.
 
-    A budget with a delta, or a rho, allows Gaussian noise: then it is tiers for a workload of
-    counts. For a pure epsilon, and for other queries than counts, it is hdmm, or mwem where a model
-    of the whole workload would be too large.
+    A budget with a delta, or a rho, allows Gaussian noise: then the usual one is tiers for a
+    workload of counts. For a pure epsilon, and for other queries than counts, it is hdmm, or mwem
+    where a model of the whole workload would be too large. `workflow.default_choice` takes another
+    where it is expected to be clearly better.
 
     >>> from juncture import Budget, Domain, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 2)
     >>> default_mechanisms(Budget(epsilon=1, delta=1e-6), workload)
-    ('tiers',)
+    ('tiers', 'aim', 'hdmm', 'residual')
     >>> default_mechanisms(Budget(epsilon=1), workload)
-    ('hdmm', 'mwem')
+    ('hdmm', 'mwem', 'tiers', 'aim')
     """
-    allows_gaussian = budget.price.norm == 2
-    return _GAUSSIAN_DEFAULTS if allows_gaussian and workload.asks_for_counts else _DEFAULTS
+    if not workload.asks_for_counts:
+        return _QUERY_DEFAULTS
+    names = _GAUSSIAN_DEFAULTS if budget.price.norm == 2 else _PURE_DEFAULTS
+    many = len(workload.tasks) > _MAX_PLANNED
+    return tuple(name for name in names if not (many and name == _SLOW_TO_PLAN))
 
 
 def prepare(
-    mechanism: str | Mechanism | None,
+    mechanism: str | Mechanism,
     budget: Budget,
     workload: Workload,
     neighbours: Neighbours,
     n_records: int | None = None,
 ) -> Run:
-    """Prepare a mechanism, or the one with that name; by default see `default_mechanisms`."""
-    if mechanism is None:
-        first, *others = default_mechanisms(budget, workload)
-        try:
-            return prepare(first, budget, workload, neighbours, n_records)
-        except ModelTooLarge:
-            if not others:
-                raise
-            return prepare(others[0], budget, workload, neighbours, n_records)
+    """Prepare a mechanism, or the one with that name."""
     if isinstance(mechanism, str):
         named = make_mechanism(mechanism, budget)
         try:

@@ -128,9 +128,9 @@ def weigh_residuals(workload: Workload, balance: Balance = Balance.CELLS) -> dic
     A column of one value has no contrast: it is left out of every set.
     """
     domain, weights = workload.domain, dict[Clique, float]()
-    for clique in workload.distinct_cliques:
+    for clique, weight in workload.clique_weights.items():
         names = [name for name in clique if domain[name] > 1]
-        n_counted = domain.size_of(clique) if balance is Balance.CELLS else 1
+        n_counted = weight * (domain.size_of(clique) if balance is Balance.CELLS else 1)
         for size in range(len(names) + 1):
             for subset in combinations(names, size):
                 added = n_counted * _cell_factor(domain, clique, subset)

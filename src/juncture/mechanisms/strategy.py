@@ -46,7 +46,7 @@ class Shares(StrEnum):
     """How the budget is divided between the products of a union."""
 
     EQUAL = "equal"
-    """The same share for each, as in the paper."""
+    """The same share for each of the same weight, as in the paper."""
     TOTAL = "total"
     """The smallest total squared error: HDMM's own rule. Tasks of many cells get the most."""
     RELATIVE = "relative"
@@ -79,6 +79,11 @@ class ProductStrategy:
     def error(self) -> float:
         """The squared error of all its tasks together."""
         return math.fsum(self.errors)
+
+    def weigh_errors(self, weights: Sequence[float]) -> float:
+        """The same, where each task of the workload counts by its weight."""
+        pairs = zip(self.tasks, self.errors, strict=True)
+        return math.fsum(weights[index] * error for index, error in pairs)
 
     @property
     def query(self) -> Kron | None:
@@ -125,9 +130,10 @@ def optimise_union(
         for indices in groups.values()
         for product in _choose_products(workload, indices, gaussian, restarts)
     ]
-    errors = [product.error for product in products]
+    errors = [product.weigh_errors(workload.weights) for product in products]
     sizes = [_relative_size(workload, product) for product in products]
-    fractions = divide_budget(errors, rule, gaussian=gaussian, sizes=sizes)
+    weights = [max(workload.weights[index] for index in product.tasks) for product in products]
+    fractions = divide_budget(errors, rule, gaussian=gaussian, sizes=sizes, weights=weights)
     return UnionStrategy(tuple(products), tuple(fractions))
 
 
@@ -214,9 +220,10 @@ def _descend(
 
 
 def divide_budget(
-    errors: Sequence[float], rule: Shares, *, gaussian: bool, sizes: Sequence[float] = ()
-) -> list[float]:
-    """How to divide a budget between strategies of these errors.
+    errors: Sequence[float], rule: Shares, *, gaussian: bool, sizes: Sequence[float] = (),
+    weights: Sequence[float] = (),
+) -> list[float]:  # fmt: skip
+    """How to divide a budget between strategies of these errors, which hold their weights.
 
     With Laplace noise and epsilon times a share for each, squared errors are proportional to one
     over the squared share: for the smallest sum, shares are proportional to the cube root of the
@@ -225,14 +232,14 @@ def divide_budget(
     `sizes` says how a squared error becomes a relative absolute one (see `_relative_size`), and the
     same argument gives the powers 1/4 and 1/3 of errors times sizes.
     """
+    squared, absolute = (1 / 2, 1 / 3) if gaussian else (1 / 3, 1 / 4)
     if rule is Shares.EQUAL:
-        return [1.0 / len(errors)] * len(errors)
-    if rule is Shares.TOTAL:
-        weights = [error ** (1 / 2 if gaussian else 1 / 3) for error in errors]
+        needs = [weight**squared for weight in weights or [1.0] * len(errors)]
+    elif rule is Shares.TOTAL:
+        needs = [error**squared for error in errors]
     else:
-        pairs = zip(errors, sizes, strict=True)
-        weights = [(error * size) ** (1 / 3 if gaussian else 1 / 4) for error, size in pairs]
-    return [weight / math.fsum(weights) for weight in weights]
+        needs = [(error * size) ** absolute for error, size in zip(errors, sizes, strict=True)]
+    return [need / math.fsum(needs) for need in needs]
 
 
 def _relative_size(workload: Workload, product: ProductStrategy) -> float:

@@ -5,7 +5,6 @@ All of it is arithmetic on public numbers: the workload, and models fitted to wh
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -30,7 +29,7 @@ _MAX_TRIPLES = 2_000
 class TierCandidates:
     """The sets of one, two and three columns below those of a workload, with their weights.
 
-    The weight of a set is the number of tasks that have it, over the largest of its tier.
+    The weight of a set is the sum of those of the tasks that have it, over the largest of its tier.
 
     >>> domain = Domain({"age": 3, "sex": 2, "income": 2})
     >>> TierCandidates.of_workload(Workload.all_marginals(domain, 2)).pairs
@@ -45,7 +44,7 @@ class TierCandidates:
     def of_workload(cls, workload: Workload) -> TierCandidates:
         """The candidates for a workload, without tables that are too large."""
         domain = workload.domain
-        cliques = [domain.canonical(task.clique) for task in workload.tasks]
+        cliques = workload.clique_weights
         used = {name for clique in cliques for name in clique}
         return cls(
             tuple(name for name in domain if name in used),
@@ -55,9 +54,12 @@ class TierCandidates:
 
 
 def _weigh(
-    domain: Domain, cliques: Sequence[Clique], size: int, max_cells: int
+    domain: Domain, cliques: Mapping[Clique, float], size: int, max_cells: int
 ) -> dict[Clique, float]:
-    uses = Counter(subset for clique in cliques for subset in combinations(clique, size))
+    uses = dict[Clique, float]()
+    for clique, weight in cliques.items():
+        for subset in combinations(clique, size):
+            uses[subset] = uses.get(subset, 0.0) + weight
     small = {subset: n for subset, n in uses.items() if domain.size_of(subset) <= max_cells}
     largest = max(small.values(), default=1)
     return {subset: n / largest for subset, n in small.items()}

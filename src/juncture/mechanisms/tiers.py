@@ -94,7 +94,7 @@ class Tiers(Mechanism):
         refuse_useless(single.cell_stddev(neighbours))
         costs = [single.cost] * len(candidates.singles)
         facts = [("every single column", f"measured first, each for {single}")]
-        stddev = single.cell_stddev(neighbours)
+        stddev, max_pairs = single.cell_stddev(neighbours), 0
         if candidates.pairs:
             rest, max_pairs = whole.share(1.0 - share), self.find_max_pairs(candidates)
             # A choice and the pairs; with triples, another choice, they, and the pairs again.
@@ -113,6 +113,7 @@ class Tiers(Mechanism):
             costs=tuple(costs),
             costs_are_exact=False,
             cell_stddev=stddev,
+            max_chosen=max_pairs,
             execute=lambda curator, watch: self._execute(curator, candidates, watch),
             facts=tuple(facts),
         )

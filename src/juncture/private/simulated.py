@@ -1,7 +1,8 @@
 """A curator for experiments and tests: its noise comes from a seeded generator.
 
 It protects no one. Its answers have the distribution of a release but can be repeated, so a release
-must never come from it. No code that makes a release imports this module.
+must never come from it. Beside experiments, only `workflow/forecast.py` imports this module, and
+answers about tables that it made up.
 """
 
 from __future__ import annotations

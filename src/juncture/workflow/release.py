@@ -22,11 +22,13 @@ from juncture.private.curator import Curator, refuse_private_number
 from juncture.private.journal import Journal, journal_path
 from juncture.private.sources.read import close_table, read_table
 from juncture.publish.release import Release
+from juncture.tables.domain import Clique
 from juncture.tables.person import Person
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import read_schema, schema_toml
 from juncture.tables.workload import Workload
 from juncture.workflow.closing import ClosingPlan, plan_closing
+from juncture.workflow.default_choice import choose_default
 
 if TYPE_CHECKING:
     from juncture.private.sources.read import Table
@@ -39,7 +41,7 @@ def release(  # noqa: PLR0913
     budget: Budget,
     *,
     ledger: str | Path,
-    workload: Workload | Iterable[Iterable[str]] | None = None,
+    workload: Workload | Iterable[Iterable[str]] | Mapping[Clique, float] | None = None,
     mechanism: str | Mechanism | None = None,
     neighbours: Neighbours | None = None,
     path: str | Path | None = None,
@@ -58,11 +60,12 @@ def release(  # noqa: PLR0913
     - `budget`: what this release may spend.
     - `ledger`: the file where spending is recorded. An existing ledger is continued; a new one is
       created with `budget`.
-    - `workload`: what should be answered well: a workload, or sets of columns; by default every
-      pair of columns.
+    - `workload`: what should be answered well: a workload, or sets of columns; a mapping gives
+      each set its weight. By default every pair of columns with at most a million cells.
     - `mechanism`: what decides what to measure, by name or as an object with this budget. By
       default tiers where the budget has a delta or is a rho, else hdmm, or mwem if a model of the
-      whole workload would be too large.
+      whole workload would be too large; or one that is expected to be better, on made-up tables of
+      ten thousand records (see `choose_default`, which takes another number).
     - `neighbours`: what is protected. By default that of the ledger; in a new ledger, one record
       added or removed, or one person where the schema has a `person`.
     - `path`: where to save the release, usually with the suffix `.jct`; by default nowhere. Until
@@ -91,7 +94,8 @@ def release(  # noqa: PLR0913
     refuse_private_number(known, protected)
     PublicFacts.of_schema(known.widest)  # refuses rules and totals that contradict each other
     wanted = make_workload(known.widest, workload)
-    chosen = with_budget(mechanism, budget, closing.rest)
+    taken = mechanism or choose_default(closing.rest, wanted, protected).mechanism
+    chosen = with_budget(taken, budget, closing.rest)
     kept = None if path is None else journal_path(path)
     begun = _open_unfinished(kept) if resume else None
     if not resume:
@@ -104,7 +108,7 @@ def release(  # noqa: PLR0913
         source = read_table(table, known)
         run = prepare(chosen, closing.rest, wanted, protected, source.exact_n_records)
         _refuse_unaffordable(file, budget, [*closing.costs, *run.costs], begun)
-    settings = _describe_settings(known, budget, run, mechanism)
+    settings = _describe_settings(known, budget, run, taken)
     if closing.columns:
         settings["binning_share"] = binning_share
     if begun is not None:
@@ -130,7 +134,7 @@ def _release_open(
     curator: Curator,
     source: Source,
     closing: ClosingPlan,
-    mechanism: str | Mechanism | None,
+    mechanism: str | Mechanism,
     workload: Workload,
     watch: Watch,
 ) -> Release:
@@ -139,7 +143,7 @@ def _release_open(
     closed = closing.run(curator, watch)
     table = close_table(cast("OpenSource", source), closed.schema, closed.codes)
     inner = curator.with_source(table)
-    wanted = Workload.of_marginals(closed.schema.domain, workload.cliques)
+    wanted = Workload.of_marginals(closed.schema.domain, workload.clique_weights)
     n_records = curator.public_n_records
     run = prepare(mechanism, closing.rest, wanted, curator.neighbours, n_records)
     made = run(inner, watch=watch).release()
@@ -147,11 +151,9 @@ def _release_open(
     return replace(made, guarantee=guarantee, found=closed.found)
 
 
-def with_budget(
-    mechanism: str | Mechanism | None, budget: Budget, rest: Budget
-) -> str | Mechanism | None:
+def with_budget(mechanism: str | Mechanism, budget: Budget, rest: Budget) -> str | Mechanism:
     """The mechanism with what is left of a budget, if it is an object with that budget."""
-    if mechanism is None or isinstance(mechanism, str) or rest == budget:
+    if isinstance(mechanism, str) or rest == budget:
         return mechanism
     if mechanism.budget != budget:
         raise InvalidInput(
@@ -194,14 +196,16 @@ def _begin_journal(kept: Path, settings: Mapping[str, object]) -> Journal:
 
 
 def _describe_settings(
-    schema: Schema, budget: Budget, run: Run, mechanism: str | Mechanism | None
+    schema: Schema, budget: Budget, run: Run, mechanism: str | Mechanism
 ) -> dict[str, object]:
     """What must be the same when an interrupted release goes on."""
     return {
         "schema": schema_toml(schema),
         "budget": budget.to_json(),
-        "workload": [[list(task.clique), repr(task.blocks)] for task in run.workload.tasks],
-        "mechanism": run.mechanism if mechanism is None else str(mechanism),
+        "workload": [
+            [list(task.clique), repr(task.blocks), task.weight] for task in run.workload.tasks
+        ],
+        "mechanism": str(mechanism),
         "neighbours": str(run.neighbours),
     }
 
@@ -248,13 +252,15 @@ def _refuse_unaffordable(
         refuse_overspending(budget, costs)
 
 
-def make_workload(schema: Schema, workload: Workload | Iterable[Iterable[str]] | None) -> Workload:
+def make_workload(
+    schema: Schema, workload: Workload | Iterable[Iterable[str]] | Mapping[Clique, float] | None
+) -> Workload:
     """The workload that is asked for, over a closed schema; by default every pair of columns."""
     if isinstance(workload, Workload):
         return workload
     if workload is None:
-        return Workload.all_marginals(schema.domain, min(2, len(schema.domain)))
-    return Workload.of_marginals(schema.domain, [tuple(clique) for clique in workload])
+        return Workload.default(schema.domain)
+    return Workload.of_marginals(schema.domain, workload)
 
 
 @contextmanager
