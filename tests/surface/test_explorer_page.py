@@ -216,7 +216,7 @@ def test_clicking_a_bar_makes_a_condition(visit: Visit) -> None:
     assert visit.values("#answer-body [data-code]") == pytest.approx(list(everyone))
 
 
-def test_records_say_that_conditions_do_not_apply(visit: Visit) -> None:
+def test_records_say_that_conditions_apply(visit: Visit) -> None:
     """The dialog of synthetic records tells of conditions where there are some, and only there."""
     told = visit.page.locator("#records-conditions")
     visit.page.get_by_role("button", name="Synthetic records").click()
@@ -228,7 +228,7 @@ def test_records_say_that_conditions_do_not_apply(visit: Visit) -> None:
     visit.settle()
     visit.page.get_by_role("button", name="Synthetic records").click()
     assert told.is_visible()
-    assert "drawn from all records" in " ".join(told.inner_text().split())
+    assert "all of these records meet them" in " ".join(told.inner_text().split())
 
 
 def test_clicking_a_cell_makes_two_conditions(visit: Visit) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import math
 import signal
 import subprocess
@@ -567,6 +568,35 @@ def test_synthetic_records_follow_the_model(client: httpx.Client) -> None:
     share = MODEL.project(("work",)).values / MODEL.total
     for label, chance in zip(labels, share, strict=True):
         assert abs(work.count(label) - n * chance) <= 3
+
+
+def test_synthetic_records_meet_the_conditions(client: httpx.Client) -> None:
+    """Of a download under conditions every record meets them; a divided bin is refused."""
+    conditions: list[dict[str, Any]] = [
+        {"attribute": "work", "codes": [0, 3]},
+        {"attribute": "age", "low": 22, "high": 25},
+        {"attribute": "pay", "low": 0, "high": 20},
+    ]
+    asked: dict[str, str | int] = {
+        "n": 20_000,
+        "format": "parquet",
+        "seed": 1,
+        "conditions": json.dumps(conditions),
+    }
+    reply = client.get("/api/sample", params=asked)
+    assert reply.status_code == 200, reply.text
+    table = pyarrow.parquet.read_table(io.BytesIO(reply.content))
+    assert set(table.column("work").to_pylist()) == {"it's mine", None}
+    ages = table.column("age").to_pylist()
+    assert set(ages) == {22, 23, 24, 25}
+    expected = _brute(["age"], {"work": [0, 3], "age": [2, 3, 4, 5], "pay": [0, 1]})[2:6]
+    found = np.bincount(ages, minlength=26)[22:]
+    np.testing.assert_allclose(found, 20_000 * expected / expected.sum(), atol=3)
+    conditions[-1]["high"] = 15
+    for text in (json.dumps(conditions), "[1]", "{", '[{"attribute": "nobody", "codes": [0]}]'):
+        refused = client.get("/api/sample", params={"n": 5, "conditions": text})
+        assert refused.status_code == 400
+        assert "must" in refused.json()["error"]
 
 
 # Questions as SQL.

@@ -251,7 +251,11 @@ class Model:
         is, also where it is too small for a number and becomes zero, their distribution is exact,
         and `log_total` is the logarithm of their number.
         """
-        given = self.distribution.condition(find_allowed_codes(self.codebook, evidence))
+        return self.condition_codes(find_allowed_codes(self.codebook, evidence))
+
+    def condition_codes(self, codes: Mapping[str, Iterable[int]]) -> Model:
+        """The same where the evidence is codes, whatever they stand for."""
+        given = self.distribution.condition(codes)
         log_share = self.log_share + given.log_mass - self.distribution.log_mass
         return replace(self, distribution=given, log_share=log_share)
 

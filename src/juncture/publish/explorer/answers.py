@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from juncture._util.text import choose_name
@@ -18,6 +19,7 @@ from juncture.publish.explorer.question import (
     OneOf,
     build_sql,
     build_summary_sql,
+    find_codes,
 )
 from juncture.publish.release import Release
 from juncture.publish.report.means import find_mean
@@ -49,7 +51,9 @@ class Answers:
             case "sql":
                 return self.sql(question["sql"])
             case _:
-                return self.write_records(question["path"], question["n"], question["seed"])
+                conditions = [read_condition(each) for each in question["conditions"]]
+                n, seed = question["n"], question["seed"]
+                return self.write_records(question["path"], n, seed, conditions)
 
     def marginal(self, attributes: Sequence[str], conditions: Sequence[Condition]) -> Answer:
         """The counts for a chart, all cells in order, and the query that they come from."""
@@ -114,9 +118,15 @@ class Answers:
             "ranges": _list_ranges(answer) if answer.ranges else [],
         }
 
-    def write_records(self, path: str, n: int, seed: int | None) -> Answer:
-        """Write a file of synthetic records, in the format that its name ends in."""
-        return {"records": self.release.write_records(path, n, rng=seed)}
+    def write_records(
+        self, path: str, n: int, seed: int | None, conditions: Sequence[Condition] = ()
+    ) -> Answer:
+        """Write a file of synthetic records that meet conditions, in the format of its name."""
+        release = self.release
+        if conditions:
+            codes = find_codes(self.model.codebook, conditions)
+            release = replace(release, model=self.model.condition_codes(codes))
+        return {"records": release.write_records(path, n, rng=seed)}
 
     def _refuse_large(self, attributes: Sequence[str]) -> None:
         """Refuse a chart that would be too large, before anything is computed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,43 @@ def build_sql(
     if names:
         lines.append(f"GROUP BY {', '.join(names)}")
     return "\n".join(lines)
+
+
+def find_codes(codebook: Codebook, conditions: Iterable[Condition]) -> dict[str, list[int]]:
+    """The codes of each attribute that meet all conditions on it.
+
+    A range that divides a bin is refused: which records of the bin lie inside is not known.
+    """
+    allowed: dict[str, set[int]] = {}
+    for each in conditions:
+        name = _resolve_attribute(codebook.domain, each)
+        coding = codebook[name]
+        if isinstance(each, OneOf):
+            condition_sql(each, coding)  # refuses codes that there are not
+            codes = set(each.codes)
+        else:
+            codes = {c for c in range(coding.size) if _lies_within(coding, c, each)}
+        allowed[name] = allowed.get(name, codes) & codes
+    return {name: sorted(codes) for name, codes in allowed.items()}
+
+
+def _lies_within(coding: Coding, code: int, condition: Between) -> bool:
+    """Whether the value of a code is a number inside a range; refused where only a part is."""
+    meaning = coding.meanings[code]
+    low = -math.inf if condition.low is None else condition.low
+    high = math.inf if condition.high is None else condition.high
+    if isinstance(meaning, bool) or not isinstance(meaning, int | float | tuple):
+        return False
+    if not isinstance(meaning, tuple):
+        return low <= meaning <= high
+    first, last = meaning[0], meaning[1] - (1 if coding.counts_whole else 0)
+    inside, outside = low <= first and last <= high, last < low or first > high
+    if not inside and not outside and last > low and first < high:
+        raise InvalidInput(
+            f"`conditions` must take whole bins of {condition.attribute!r} here; got a range that "
+            f"divides {coding.labels[code]}. Choose bins, or move the ends of the range."
+        )
+    return inside
 
 
 def build_summary_sql(

@@ -26,7 +26,7 @@ import uvicorn
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
@@ -164,18 +164,30 @@ def _add_download(app: FastAPI, pool: Pool, name: str) -> None:
         n: Annotated[int, Query(ge=1, le=limits.MAX_RECORDS)],
         file_format: Annotated[FileFormat, Query(alias="format")] = FileFormat.CSV,
         seed: Annotated[int, Query(ge=0, lt=2**63)] | None = None,
+        conditions: Annotated[str, Query(max_length=limits.MAX_BYTES)] = "[]",
     ) -> Response:
+        asked = _read_conditions(conditions)
         if len(under_way) >= limits.MAX_DOWNLOADS:
             raise Refused(503, "Too many downloads are under way. Try again in a moment.")
         path = pool.folder / f"{secrets.token_hex(8)}.{file_format}"
         under_way.add(path)
-        question = {"ask": "records", "path": str(path), "n": n, "seed": seed}
+        question: dict[str, Any] = {"ask": "records", "path": str(path), "n": n, "seed": seed}
+        question["conditions"] = asked
         try:
             await _wait_for(pool.ask(question, limits.DOWNLOAD_SECONDS), request)
         except BaseException:
             remove(path)
             raise
         return _Download(path, f"{stem}-synthetic-{n}.{file_format}", partial(remove, path))
+
+
+def _read_conditions(text: str) -> list[dict[str, Any]]:
+    """Conditions in an address, as the page has them."""
+    try:
+        body = MarginalBody.model_validate_json(f'{{"conditions": {text}}}')
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_context=False)) from None
+    return [each.model_dump() for each in body.conditions]
 
 
 class _Download(FileResponse):

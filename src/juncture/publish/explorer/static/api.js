@@ -30,8 +30,15 @@ export const marginal = (attributes, conditions, signal) =>
   post("/api/marginal", { attributes, conditions }, signal);
 export const sql = (text, signal) => post("/api/sql", { sql: text }, signal);
 
-export function sampleAddress(n, format, seed) {
+export function sampleAddress(n, format, seed, conditions) {
   const asked = new URLSearchParams({ n, format });
   if (seed !== "") asked.set("seed", seed);
+  if (conditions.length) asked.set("conditions", JSON.stringify(conditions));
   return `/api/sample?${asked}`;
+}
+
+// Why records under conditions cannot be drawn; nothing where they can.
+export async function refusalOfSample(conditions) {
+  const reply = await fetch(sampleAddress(1, "csv", "", conditions));
+  return reply.ok ? "" : (await reply.json()).error;
 }

@@ -413,14 +413,22 @@ function wire() {
   for (const id of ["about-open", "methods-open"]) byId(id).addEventListener("click", () => byId("about-dialog").showModal());
   byId("records-open").addEventListener("click", () => {
     byId("records-conditions").hidden = !state.conditions.length;
+    byId("records-problem").hidden = true;
     byId("records-dialog").showModal();
   });
   byId("records-cancel").addEventListener("click", () => byId("records-dialog").close());
-  byId("records-form").addEventListener("submit", () => {
-    const link = node("a", { href: api.sampleAddress(byId("records-n").value, byId("records-format").value, byId("records-seed").value), download: "" });
+  byId("records-form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const { conditions } = state;
+    const problem = conditions.length ? await api.refusalOfSample(conditions) : "";
+    byId("records-problem").textContent = problem;
+    byId("records-problem").hidden = !problem;
+    if (problem) return;
+    const link = node("a", { href: api.sampleAddress(byId("records-n").value, byId("records-format").value, byId("records-seed").value, conditions), download: "" });
     document.body.append(link);
     link.click();
     link.remove();
+    byId("records-dialog").close();
   });
   byId("theme").addEventListener("click", () => {
     const root = document.documentElement;
