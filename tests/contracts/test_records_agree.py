@@ -17,8 +17,7 @@ def test_errors_are_those_of_the_exact_fit() -> None:
     assert np.mean(ratios <= 1.01) >= 0.95
     assert ratios.max() <= 1.05
     assert np.median(ratios) <= 1.001
-    # Where records are plenty beside the noise, what is left is how far the fit was taken.
-    assert all(each.distance <= 3.0 * each.stated + 0.05 for each in results)
+    assert np.mean([each.distance <= each.stated for each in results]) >= 0.97
 
 
 @pytest.mark.parametrize("seed", [1, 7, 37])
@@ -26,4 +25,4 @@ def test_a_few_of_them(seed: int) -> None:
     """The same for three problems, in the fast tests."""
     result = compare_with_exact(seed)
     assert result.ratio <= 1.01
-    assert result.distance <= 3.0 * result.stated + 0.05
+    assert result.distance <= result.stated

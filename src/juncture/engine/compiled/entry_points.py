@@ -29,7 +29,7 @@ from juncture.engine.compiled.halving import deal_pairs as _deal_pairs
 from juncture.engine.compiled.halving import flip_signs as _flip_signs
 from juncture.engine.compiled.halving import tally_cells as _tally_cells
 from juncture.engine.compiled.messages import run as _run
-from juncture.engine.compiled.opcodes import N_COLUMNS, SHARE_BITS
+from juncture.engine.compiled.opcodes import N_COLUMNS, SHARE_BITS, SWEEP_CHUNK
 from juncture.engine.compiled.ordering import Search
 from juncture.engine.compiled.ordering import search_order as _search_order
 from juncture.engine.compiled.peaks import maximise as _maximise
@@ -269,15 +269,15 @@ def add_potentials(codes, n_columns, n, scores, first, last, axes, strides, n_ax
     )  # fmt: skip
 
 
-@entry("vIqqqqqQqQqQQqDqDqu")
+@entry("vIqqqqqQqQqQQqDqDqQu")
 def sweep(
     codes, n_columns, n, first, last, offset, blocks, n_blocks, entries, n_entries, axes, strides,
-    n_axes, tables, n_cells, scratch, n_scratch, key,
+    n_axes, tables, n_cells, scratch, n_scratch, cells, key,
 ):  # fmt: skip
     _sweep(
         carray(codes, (n_columns, n)), first, last, offset, carray(blocks, (n_blocks, 6)),
         carray(entries, (n_entries, 4)), carray(axes, n_axes), carray(strides, n_axes),
-        carray(tables, n_cells), carray(scratch, n_scratch), key,
+        carray(tables, n_cells), carray(scratch, n_scratch), carray(cells, SWEEP_CHUNK), key,
     )  # fmt: skip
 
 

@@ -20,3 +20,6 @@ SHARE_BITS = 8
 
 # Weights of records and their squares are summed as whole numbers of these parts.
 WEIGHT_UNIT, SQUARE_UNIT = 2.0**32, 2.0**16
+
+# A sweep draws an attribute of so many records at once, and all attributes of so many in turn.
+SWEEP_CHUNK, SWEEP_SPAN = 128, 4096

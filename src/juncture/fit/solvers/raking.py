@@ -38,13 +38,13 @@ from juncture.tables.layout import Vector
 
 _MAX_STAGES = 200
 # The stages in turn without progress that end a fit: on the same records, and on any.
-_STALLED_STAGES, _IDLE_STAGES = 3, 8
+_STALLED_STAGES, _IDLE_STAGES = 3, 4
 # A run on split noise ends when its clock is this many times that of its best point.
 _BEYOND = 2.5
 # The loss along such a run is itself left to chance by about this share: the earlier point wins.
 _SLACK = 5e-4
 # The records of fits to split noise.
-_SPLIT_RECORDS = 50_000
+_SPLIT_RECORDS = 30_000
 
 
 @dataclass(frozen=True, kw_only=True)

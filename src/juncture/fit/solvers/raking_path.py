@@ -11,22 +11,28 @@ import math
 
 import numpy as np
 
-from juncture.engine.mixing import tie_stuck_attributes
+from juncture.engine.mixing import measure_mixing, tie_stuck_attributes
 from juncture.engine.particles import RecordOracle
 from juncture.engine.population import MIN_EFFECTIVE, Population
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers.clique_problems import make_problem
 from juncture.fit.solvers.independence import begin_independent
 from juncture.fit.solvers.problem import Candidate, Problem
+from juncture.fit.solvers.settling import measure_error, settle_records
 from juncture.tables.layout import Vector
 
 # The first stage's share of the clock, and how much longer each stage is than the one before.
 _FIRST, _GROWTH, _FAST_GROWTH, _SHRINK = 1 / 64, 1.15, 1.3, 0.6
 _PASSES, _MAX_PASSES = 3, 24
+# Passes on fresh records in the end; then the most stages of a fit to convergence, which ends where
+# one moves the answers by less than this share of what the records leave to chance.
+_FEW_PASSES, _MAX_POLISHING, _POLISHED = 2, 20, 0.03
+# Such stages end after so many turns of a record and a clique: some seconds.
+_MAX_WORK = 1.5e9
 # A turn changes the weights by no more than this, as the mean square of their factors less one.
 _MAX_CHANGE = 1.0
-# The records of the first stages.
-_FIRST_RECORDS = 30_000
+# The records of the first stages; the other stages have this part of those of the end, or so many.
+_FIRST_RECORDS, _PATH_SHARE, _MIN_PATH = 30_000, 4, 100_000
 # What the records leave to chance should be at most this share of the noise.
 _NOISE_SHARE = 0.09
 # Of the loss that noise alone makes: all records join where the loss is below so many times it; and
@@ -39,8 +45,6 @@ _FLAG, _BOOST = 3.0, 4.0
 _MAX_UNSEEN_RISE = 1.0
 # The effective share below which all records together are renewed.
 _MIN_FULL = 0.7
-# So many fresh records show how far the weighted ones are off.
-_FRESH = 200_000
 
 
 class Path:
@@ -61,6 +65,7 @@ class Path:
         self.length, self.unit = _FIRST, float(np.median([np.median(t.stddev) for t in loss.terms]))
         wanted = _find_number(loss, self.total)
         self.n_full = n_records or oracle.settings.limit_records(wanted, len(oracle.plan.domain))
+        self.n_path = min(self.n_full, max(_MIN_PATH, self.n_full // _PATH_SHARE))
         first = min(_FIRST_RECORDS, self.n_full)
         excluded = np.isneginf(start)
         if np.where(excluded, 0.0, start).any() and not patient:
@@ -78,8 +83,8 @@ class Path:
 
     @property
     def is_full(self) -> bool:
-        """Whether all records have joined."""
-        return self.population.n_records >= self.n_full
+        """Whether all records of the path have joined; those of its end may be more."""
+        return self.population.n_records >= self.n_path
 
     @property
     def is_short(self) -> bool:
@@ -107,7 +112,7 @@ class Path:
             self.n_passes = min(2 * self.n_passes, _MAX_PASSES)
         slow = self.value > 0.9 * before
         if not self.is_full and (self.value < self.near or slow or length == rest):
-            self.population.renew(self.n_full)
+            self.population.renew(self.n_path)
             tie_stuck_attributes(self.population)
             self.rake(length)
         return self.population.n_renewals > n_renewals
@@ -150,25 +155,38 @@ class Path:
 
     def finish(self) -> None:
         """Make sure that all records have joined in the end, and say how well they stand for it."""
-        if not self.is_full:
-            self.population.renew(self.n_full)
-            for _ in range(2):
-                self.rake(self.length / self.growth)
-        self.is_mixed = tie_stuck_attributes(self.population).is_mixed
-        self.oracle.error_beside_noise = self._measure_error()
-
-    def _measure_error(self) -> float:
-        """How far fresh records are off, as a share of the noise, without their own chance."""
-        population = self.population
-        before = self.loss.residuals(self.total * population.marginals())
-        codes = population.resample(min(_FRESH, population.n_records), population.next_key())
-        fresh = Population(population.layout, codes, population.potentials, population.next_key())
-        fresh.sweeper = population.sweeper
-        fresh.sweeper.sweep(fresh.codes, fresh.potentials, fresh.next_key())
-        after = self.loss.residuals(self.total * fresh.marginals())
+        tie_stuck_attributes(self.population)
         chance = _find_number(self.loss, self.total) * _NOISE_SHARE**2
-        own, others = chance / population.effective_number, chance / fresh.n_records
-        return math.sqrt(max(own, float(np.mean((after - before) ** 2)) - others))
+        error = settle_records(self.population, self._residuals, self._correct, chance, self.n_full)
+        if not self.patient:
+            self._polish(math.sqrt(chance / self.population.effective_number))
+            error = measure_error(self.population, self._residuals, chance)
+        self.oracle.error_beside_noise = error
+        self.is_mixed = measure_mixing(self.population).is_mixed
+
+    def _correct(self) -> bool:
+        """Passes on the records at hand; gives whether more are allowed."""
+        for _ in range(_FEW_PASSES):
+            if self.problem.calls_left > 1:  # the last one belongs to whoever asked for the fit
+                self.rake(self.length / self.growth)
+        return self.problem.calls_left > 1
+
+    def _polish(self, chance: float) -> None:
+        """Stages on the last records until one moves the answers by little beside chance."""
+        before, turns = self._residuals(self.population), self.problem.calls
+        cost = self.population.n_records * len(self.parts)
+        for _ in range(_MAX_POLISHING):
+            if self.is_short or (self.problem.calls - turns) * cost > _MAX_WORK:
+                return
+            self.advance(math.inf)
+            after = self._residuals(self.population)
+            moved = math.sqrt(float(np.mean((after - before) ** 2)))
+            if moved <= _POLISHED * chance:
+                return
+            before = after
+
+    def _residuals(self, population: Population) -> Vector:
+        return self.loss.residuals(self.total * population.marginals())
 
     def candidate(self) -> Candidate:
         """The present point."""
