@@ -171,5 +171,5 @@ def test_strategies_and_plans_are_made_once(
 
     monkeypatch.setattr(hdmm, "optimise_union", counted_optimise)
     monkeypatch.setattr(jn.Plan, "build", classmethod(counted_build))
-    jn.release(table.data, table.schema, BUDGET, ledger=tmp_path / "ledger")
+    jn.release(table.data, table.schema, BUDGET, ledger=tmp_path / "ledger", mechanism="hdmm")
     assert sorted(calls) == ["plan", "strategy"]
