@@ -121,6 +121,11 @@ class CodedTable:
         """See `Source.is_public`."""
         return self.schema is None or self.schema.is_public
 
+    def exact_records(self) -> dict[str, NDArray[np.int32]]:
+        """The codes of every record, a column for each attribute."""
+        rows = zip(self.domain, self._codes, strict=True)
+        return {name: codes.astype(np.int32) for name, codes in rows}
+
     def exact_counts(self, cliques: Iterable[Clique]) -> list[Factor]:
         """See `Source.exact_counts`."""
         layouts = [self._layout(clique) for clique in cliques]

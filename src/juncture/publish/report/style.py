@@ -120,6 +120,11 @@ svg .end{text-anchor:end}
 svg .middle{text-anchor:middle}
 .bar,.cell{fill:var(--accent)}
 .bar{fill-opacity:.88}
+.true{fill:var(--quiet);fill-opacity:.55}
+.point{fill:var(--accent);fill-opacity:.6}
+.point:hover{fill-opacity:1;stroke:var(--ink)}
+.legend{display:flex;flex-wrap:wrap;align-items:center;gap:.2rem .5rem;font-size:.875rem;
+ color:var(--quiet)}
 .free .bar,.pale>.bar{fill-opacity:.3}
 .apart>.bar{fill:var(--quiet);fill-opacity:.6}
 .apart.pale>.bar{fill-opacity:.3}
