@@ -10,10 +10,10 @@ PIP_OPTIONS := --quiet --disable-pip-version-check --constraint constraints.txt
 # go through files in order and steal single tests at the end, so fixtures of a file are made about once.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help setup demo wheel docs quick test lint format fuzz bench reproduce clean
+.PHONY: help setup demo wheel release-check docs quick test lint format fuzz bench reproduce clean
 
 help:  ## Show this list.
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 setup: $(VENV)/ready  ## Make the virtual environment with the package and its tools.
 
@@ -37,6 +37,10 @@ demo: $(VENV)/core  ## A short tour on a table that ships with the package.
 wheel: $(VENV)/core  ## Wheels with the compiled routines inside, in dist/; prints their sizes.
 	@$(BIN)/pip install $(PIP_OPTIONS) --no-compile --no-build-isolation --editable '.[build]'
 	@$(BIN)/python tools/build_wheel.py
+
+release-check: $(VENV)/core  ## Build, install in empty environments, run the demo and the README.
+	@$(BIN)/pip install $(PIP_OPTIONS) --no-compile --no-build-isolation --editable '.[build]'
+	@$(BIN)/python tools/release_check.py
 
 docs: setup  ## The documentation as a site, in site/; needs no network.
 	@$(BIN)/python -m mkdocs build --strict --quiet
@@ -82,6 +86,7 @@ bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peers, in one r
 	@$(BIN)/python bench/persons.py
 	@$(BIN)/python bench/predicted_times.py
 	@$(BIN)/python bench/explorer_load.py
+	@$(BIN)/python bench/first_minute.py
 	@$(BIN)/python bench/wide_fits.py --peer-python $(BENCH_VENV)/bin/python
 
 # dpsynth is on no package index, needs Python 3.12 and names two of its dependencies by repository:
