@@ -8,7 +8,8 @@ counts of ranges keep their accuracy. Then
 - other cells are put together until they hold that many;
 - what is below a multiple of the noise is never a bin, but part of its smaller neighbour.
 
-Inside bins, cells are put together in the same way into pieces that stand above the noise.
+Inside bins, cells are put together into pieces over which counts are spread evenly, as far as the
+noise can tell: a smooth density needs few, and is not made rough by noise.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Span = tuple[int, int]
 
-# A bin holds at least this many standard deviations of the noise on a range; a piece of the fine
-# histogram, of the noise on a cell.
+# A bin holds at least this many standard deviations of the noise on a range; a running sum inside a
+# bin leaves a straight line by this many standard deviations of the noise on a cell.
 _BIN_NOISE, _PIECE_NOISE = 3.0, 2.0
 # A cell with this share of what a bin should hold stands alone.
 _ALONE = 0.7
@@ -63,9 +64,32 @@ def choose_bins(masses: Array, max_bins: int, *, range_noise: float, cell_noise:
     target = _find_target(masses, max_bins)
     least = _BIN_NOISE * range_noise
     bins = _limit(_gather(masses, max(target, least)), masses, max_bins, least)
-    ends = {stop for _, stop in bins}
-    pieces = _gather(masses, _PIECE_NOISE * cell_noise, ends)
+    tolerance = _PIECE_NOISE * cell_noise
+    below = np.concatenate([[0.0], np.cumsum(masses)])
+    pieces = [piece for span in bins for piece in _divide_evenly(below, span, tolerance)]
     return Bins(tuple(bins), tuple(pieces))
+
+
+def _divide_evenly(below: Array, span: Span, tolerance: float) -> list[Span]:
+    """Pieces of a span inside which counts are spread evenly, as far as the noise can tell.
+
+    A span is divided where its running sum is furthest from a straight line, if it is further than
+    the tolerance; and so on with the parts.
+
+    >>> _divide_evenly(np.array([0.0, 50.0, 60.0, 70.0, 80.0]), (0, 4), tolerance=20.0)
+    [(0, 1), (1, 4)]
+    """
+    found, waiting = list[Span](), [span]
+    while waiting:
+        first, stop = waiting.pop()
+        line = np.linspace(below[first], below[stop], stop - first + 1)
+        apart = np.abs(below[first : stop + 1] - line)
+        index = int(np.argmax(apart))
+        if apart[index] <= tolerance:
+            found.append((first, stop))
+        else:
+            waiting += [(first + index, stop), (first, first + index)]
+    return found
 
 
 def _find_target(masses: Array, max_bins: int) -> float:
@@ -83,19 +107,19 @@ def _find_target(masses: Array, max_bins: int) -> float:
     return target
 
 
-def _gather(masses: Array, target: float, breaks: set[int] | None = None) -> list[Span]:
+def _gather(masses: Array, target: float) -> list[Span]:
     """Spans of cells in a row that hold at least the target; heavy cells stand alone.
 
-    What is left before a heavy cell or a break, and is too little, joins the span before it, if it
-    may; else it stays.
+    What is left before a heavy cell, and is too little, joins the span before it, if it may; else
+    it stays.
     """
-    stops, spans, first, held = breaks or set(), list[Span](), 0, 0.0
+    spans, first, held = list[Span](), 0, 0.0
 
     def end(stop: int, *, whole: bool) -> None:
         nonlocal first, held
         if stop == first:
             return
-        joinable = bool(spans) and first not in stops and not _is_alone(masses, spans[-1], target)
+        joinable = bool(spans) and not _is_alone(masses, spans[-1], target)
         if not whole and joinable:
             spans[-1] = (spans[-1][0], stop)
         else:
@@ -106,7 +130,7 @@ def _gather(masses: Array, target: float, breaks: set[int] | None = None) -> lis
         if mass >= _ALONE * target and first < index:
             end(index, whole=held >= 0.5 * target)
         held += mass
-        if mass >= _ALONE * target or held >= target or index + 1 in stops:
+        if mass >= _ALONE * target or held >= target:
             end(index + 1, whole=held >= 0.5 * target)
     end(len(masses), whole=held >= 0.5 * target)
     return spans
