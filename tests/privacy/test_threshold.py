@@ -119,7 +119,7 @@ def outcomes(
     curator = SimulatedCurator(source, ledger, rng=np.random.default_rng(seed))
     curator._sampler = sampler(np.random.default_rng(seed))
     groups = list(source.exact_groups("city", threshold.least))  # counted once, for all runs
-    curator._source.exact_groups = lambda _name, _least: iter(groups)  # type: ignore[method-assign]
+    curator._source.exact_groups = lambda name, least: iter(groups)  # type: ignore[method-assign]  # noqa: ARG005
     curator._access = lambda events, look: look()  # type: ignore[method-assign]  # noqa: ARG005
     found = [dict(zip(*curator.find_values("city", threshold), strict=True)) for _ in range(4000)]
     return np.array([float(each.get("x", 0)) for each in found])
