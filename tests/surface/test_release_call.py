@@ -173,3 +173,20 @@ def test_strategies_and_plans_are_made_once(
     monkeypatch.setattr(jn.Plan, "build", classmethod(counted_build))
     jn.release(table.data, table.schema, BUDGET, ledger=tmp_path / "ledger", mechanism="hdmm")
     assert sorted(calls) == ["plan", "strategy"]
+
+
+def test_a_mistyped_ledger_begins_no_new_budget(table: Table, tmp_path: Path) -> None:
+    """A name close to that of a ledger beside it is taken for a mistake, unless said to be new."""
+    budget = jn.Budget(epsilon=1.0)
+    ledger = jn.Ledger.create(tmp_path / "people.ledger", budget)
+    for name in ("poeple.ledger", "people.leger", "people.ledger "):
+        with pytest.raises(InvalidInput, match="a new ledger is a new budget"):
+            jn.release(table.data, table.schema, budget, ledger=tmp_path / name)
+        assert not (tmp_path / name).exists()
+    with pytest.raises(InvalidInput, match="which does not exist"):
+        jn.release(table.data, table.schema, budget, ledger=tmp_path / "x", new_ledger=False)
+    with pytest.raises(InvalidInput, match="which exists"):
+        jn.release(table.data, table.schema, budget, ledger=ledger.path, new_ledger=True)
+    assert not ledger.events
+    jn.release(table.data, table.schema, budget, ledger=tmp_path / "poeple.ledger", new_ledger=True)
+    assert len(jn.Ledger(tmp_path / "poeple.ledger").events) > 0

@@ -68,6 +68,14 @@ def release(
             "gets the budget of this release.",
         ),
     ],
+    new_ledger: Annotated[
+        bool,
+        typer.Option(
+            "--new-ledger",
+            help="Begin a new ledger though one of nearly the same name lies beside it, for which "
+            "a name that does not exist is taken otherwise.",
+        ),
+    ] = False,
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
@@ -116,6 +124,7 @@ def release(
       juncture release people.parquet --schema people.toml --epsilon 1 --delta 1e-9 \\
           --mechanism mwem --triples 15 --out people.jct --ledger people.ledger
     """
+    from juncture.privacy.ledger import has_ledgers
     from juncture.private.header import count_doubtful_names
     from juncture.tables.schema_toml import read_schema
     from juncture.workflow.closing import plan_closing
@@ -139,13 +148,16 @@ def release(
     choice = None if name else choose_default(rest, wanted, protected, records)
     if choice is not None and choice.is_unusual:
         note(f"note: {choice}")
+    is_new = not ledger.exists()
     with show_progress() as watch:
         made = release_table(
             private, known, budget, ledger=ledger, workload=wanted,
             mechanism=choose_mechanism(name, join_device(oracle, device), budget, choice),
-            neighbours=protected, path=out, resume=resume,
-            binning_share=binning_share, watch=watch,
+            neighbours=protected, path=out, new_ledger=new_ledger or None,
+            resume=resume, binning_share=binning_share, watch=watch,
         )  # fmt: skip
+    if is_new and has_ledgers(ledger.parent, but=ledger):
+        note(f"note: began a new ledger, {ledger}, with a budget of {budget}, beside others")
     note_unmeasured(made.model.unmeasured)
     note_noise(_typical_noise(made), made.model.total)
     note_not_mixed(made.fit)

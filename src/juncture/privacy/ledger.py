@@ -20,6 +20,7 @@ what knows the newest hash can tell: a release (`find_release`), an unfinished r
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import os
 import platform
 import warnings
@@ -35,6 +36,7 @@ from juncture.privacy.budget import Budget
 from juncture.privacy.events import Entry, Event
 from juncture.privacy.ledger_file import append, open_locked, write_new
 from juncture.privacy.ledger_state import (
+    FORMAT,
     Reserved,
     State,
     read_state,
@@ -206,6 +208,40 @@ class Ledger:
         """Hold the file alone while something is decided and appended."""
         with open_locked(self.path, write=True) as file:
             yield file, _read(self.path, file)
+
+
+def find_similar_ledger(path: Path) -> Path | None:
+    """A ledger for which a name may have been meant that does not exist: one of nearly that name.
+
+    It is sought in the same folder. Two names are nearly the same if they share most letters before
+    the suffix; they are not if they differ only in numbers, as those of a series do.
+    """
+    if not path.parent.is_dir():
+        return None
+    names = {each.stem: each for each in sorted(path.parent.iterdir()) if _is_ledger(each)}
+    series = _without_digits(path.stem)
+    close = [n for n in names if n == path.stem or _without_digits(n) != series]
+    found = difflib.get_close_matches(path.stem, close, n=1, cutoff=0.8)
+    return names[found[0]] if found else None
+
+
+def has_ledgers(folder: Path, *, but: Path) -> bool:
+    """Whether a folder has other ledgers than one."""
+    return any(_is_ledger(path) and path != but for path in folder.iterdir())
+
+
+def _without_digits(name: str) -> str:
+    return "".join(letter for letter in name if not letter.isdigit())
+
+
+def _is_ledger(path: Path) -> bool:
+    """Whether a file begins as ledgers do."""
+    begin = b'{"format": "' + FORMAT.encode() + b'"'
+    try:
+        with path.open("rb") as file:
+            return path.is_file() and file.read(len(begin)) == begin
+    except OSError:
+        return False
 
 
 def refuse_overspending(budget: Budget, costs: Sequence[Cost]) -> None:

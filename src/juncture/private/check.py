@@ -5,7 +5,6 @@ The counts are exact: they are for the people who may see the table, and must no
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from juncture.private.sources.encoding import DuckDialect
 from juncture.private.sources.files import AnyTable, exact_relation
 from juncture.private.sources.mismatches import Mismatch, exact_mismatches
 from juncture.private.sources.rows import RowFate, RowLimit
+from juncture.private.sources.spill import spill_folder
 from juncture.tables.schema import Schema
 
 
@@ -66,7 +66,7 @@ class TableCheck:
 def exact_check(table: AnyTable, schema: Schema) -> TableCheck:
     """Hold a schema against a table."""
     try:
-        with tempfile.TemporaryDirectory(prefix="juncture-") as spill:
+        with spill_folder() as spill:
             relation = exact_relation(table, spill=spill, copy=len(schema.columns) > 1)
             present = [name for name in schema.columns if name in relation.columns]
             absent = tuple(name for name in schema.used_columns if name not in relation.columns)

@@ -5,7 +5,6 @@ What it says (the categories, the bounds) is private until a person has replaced
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from juncture.private.sources.files import (
     is_text_file,
     read_header,
 )
+from juncture.private.sources.spill import spill_folder
 from juncture.tables.columns import Column, column_kinds
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import schema_toml
@@ -66,7 +66,7 @@ def exact_explained_draft(table: AnyTable) -> Draft:
     """
     is_text = is_text_file(table)
     try:
-        with tempfile.TemporaryDirectory(prefix="juncture-") as spill:
+        with spill_folder() as spill:
             relation = exact_relation(table, spill=spill, copy=True)
             profiles = exact_profiles(relation)
             drafted = {each.name: _draft_column(each) for each in profiles}

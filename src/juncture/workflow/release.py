@@ -17,7 +17,7 @@ from juncture.mechanisms.mechanism import Mechanism, Run
 from juncture.mechanisms.registry import prepare
 from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
-from juncture.privacy.ledger import Ledger, refuse_overspending
+from juncture.privacy.ledger import Ledger, find_similar_ledger, refuse_overspending
 from juncture.private.curator import Curator, refuse_private_number
 from juncture.private.journal import Journal, journal_path
 from juncture.private.sources.read import close_table, read_table
@@ -45,6 +45,7 @@ def release(  # noqa: PLR0913
     mechanism: str | Mechanism | None = None,
     neighbours: Neighbours | None = None,
     path: str | Path | None = None,
+    new_ledger: bool | None = None,
     resume: bool = False,
     binning_share: float | None = None,
     watch: Watch | None = None,
@@ -59,7 +60,7 @@ def release(  # noqa: PLR0913
     - `schema`: what the columns may hold, or the path of its TOML file.
     - `budget`: what this release may spend.
     - `ledger`: the file where spending is recorded. An existing ledger is continued; a new one is
-      created with `budget`.
+      created with `budget`, see `new_ledger`.
     - `workload`: what should be answered well: a workload, or sets of columns; a mapping gives
       each set its weight. By default every pair of columns with at most a million cells.
     - `mechanism`: what decides what to measure, by name or as an object with this budget. By
@@ -70,6 +71,8 @@ def release(  # noqa: PLR0913
       added or removed, or one person where the schema has a `person`.
     - `path`: where to save the release, usually with the suffix `.jct`; by default nowhere. Until
       it is complete, every noisy answer is kept beside it, in a file with `.partial` at the end.
+    - `new_ledger`: whether `ledger` is to be created. By default it is if it does not exist and no
+      file beside it has nearly the same name: a mistyped name must not begin a new budget.
     - `resume`: go on with a release that was interrupted, from what is kept beside `path`: what was
       paid for is used, not paid for again. All other arguments must be the same.
     - `binning_share`: the share of the budget for finding private bins and values, where the schema
@@ -89,6 +92,7 @@ def release(  # noqa: PLR0913
     known = schema if isinstance(schema, Schema) else read_schema(schema)
     known.refuse_draft("schema")
     file = Path(ledger)
+    refuse_mistyped(file, new_ledger)
     protected = resolve_neighbours(file, neighbours, known.person)
     closing = plan_closing(known, budget, protected, binning_share)
     refuse_private_number(known, protected)
@@ -208,6 +212,25 @@ def _describe_settings(
         "mechanism": str(mechanism),
         "neighbours": str(run.neighbours),
     }
+
+
+def refuse_mistyped(ledger: Path, new_ledger: bool | None) -> None:
+    """Refuse to begin a new budget by mistake, and to continue one that should be new."""
+    if ledger.exists():
+        if new_ledger:
+            raise InvalidInput(
+                f"`ledger` must be a new file with `new_ledger`; got {ledger}, which exists. Leave "
+                "`new_ledger` out to continue it."
+            )
+        return
+    meant = None if new_ledger else find_similar_ledger(ledger)
+    if meant is not None or new_ledger is False:
+        beside = "" if meant is None else f"; {meant} does"
+        raise InvalidInput(
+            f"`ledger` must be an existing ledger, or said to be new; got {ledger}, which does not "
+            f"exist{beside}. Check the name: a new ledger is a new budget. To begin one, set "
+            "`new_ledger` (--new-ledger)."
+        )
 
 
 def resolve_neighbours(

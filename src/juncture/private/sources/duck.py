@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,6 +36,7 @@ from juncture.private.sources.files import ArrowTable, TableFile, exact_relation
 from juncture.private.sources.mismatches import DUCK_INTEGERS, exact_mismatches
 from juncture.private.sources.rows import FATE, RowLimit
 from juncture.private.sources.source import GROUPS_AT_ONCE, CodedTable, Groups, code_type
+from juncture.private.sources.spill import make_spill_folder
 from juncture.private.sources.validation import refuse_absent, refuse_all_outside, refuse_errors
 from juncture.tables.columns import Column, OpenCategorical
 from juncture.tables.domain import Clique, Domain
@@ -76,7 +76,7 @@ class DuckDB:
         self._limit = RowLimit.of_schema(schema, _DIALECT, shift=-MISSING)
         self._name = f"juncture_codes_{uuid4().hex}"
         self._lock = threading.Lock()
-        spill = tempfile.mkdtemp(prefix="juncture-")
+        spill = make_spill_folder()
         weakref.finalize(self, shutil.rmtree, spill, ignore_errors=True)
         try:
             self._relation = exact_relation(table, memory_limit=memory_limit, spill=spill)
