@@ -501,3 +501,23 @@ def test_a_wide_table_gets_a_mechanism_that_can_serve_it(
     assert "Mechanism: mwem" in out
     assert "Not hdmm: its model would be too large." in beside
     assert run(["plan", "--schema", str(schema), "--epsilon", "1", "--mechanism", "hdmm"]) == 1
+
+
+def test_query_shows_intervals(table: Table, said: Said) -> None:
+    """With replicas in the file a plus-minus column is there; without, where it is asked for."""
+    kept = ["--epsilon", "5", "--cliques", "age,sex", "--replicas"]
+    assert run(release_of(table, "sure.jct", "sure.ledger", *kept)) == 0
+    file = table.folder / "sure.jct"
+    shown = said("query", file, "--marginal", "sex")
+    assert "+-" in shown
+    assert "measured" in shown
+    plain = said("query", file, "--marginal", "sex", "--no-interval")
+    assert "+-" not in plain
+    answer = json.loads(
+        said("query", file, "SELECT sex, COUNT(*) AS n FROM t GROUP BY sex", "--json",
+             "--interval", "0.5")
+    )  # fmt: skip
+    assert answer["level"] == 0.5
+    for row, interval in zip(answer["rows"], answer["intervals"], strict=True):
+        assert interval["n"]["lower"] <= row["n"] <= interval["n"]["upper"]
+        assert interval["n"]["basis"] == "measured"

@@ -245,6 +245,15 @@ BinningShare = Annotated[
         "any. By default 0.02 for each such column, and at most 0.2.",
     ),
 ]
+CheckShare = Annotated[
+    float | None,
+    typer.Option(
+        "--check",
+        metavar="SHARE",
+        help="The share of the budget, such as 0.05, for questions that the model is not fitted "
+        "to: gives intervals to answers about columns that were never measured together.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
 

@@ -12,6 +12,7 @@ import typer
 from juncture.cli.console import format_pairs, format_table, note, require_file, say, say_json
 from juncture.cli.options import (
     BinningShare,
+    CheckShare,
     Cliques,
     Delta,
     DeviceOption,
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from juncture.workflow.closing import ClosingPlan
     from juncture.workflow.default_choice import DefaultChoice
     from juncture.workflow.forecast import Forecast
+
+# Half of a 95 % interval, in standard deviations.
+_NORMAL = 1.96
 
 
 @list_mechanisms
@@ -87,6 +91,7 @@ def plan(
             "it says.",
         ),
     ] = None,
+    check: CheckShare = None,
     as_json: Json = False,
 ) -> None:
     """Show what a release would measure and cost, and its errors. Reads no data, spends nothing.
@@ -110,13 +115,12 @@ def plan(
       juncture plan --schema people.toml --epsilon 1 --mechanism mwem --triples 15
     """
     from juncture.fit.public_facts import PublicFacts
-    from juncture.mechanisms.registry import prepare
     from juncture.private.curator import refuse_private_number
     from juncture.tables.schema_toml import read_schema
     from juncture.workflow.closing import plan_closing
     from juncture.workflow.default_choice import choose_default
     from juncture.workflow.forecast import forecast
-    from juncture.workflow.release import resolve_neighbours, with_budget
+    from juncture.workflow.release import prepare_release, resolve_neighbours, with_budget
 
     require_file(schema, "--schema")
     budget, name = make_budget(epsilon, delta, rho), check_mechanism(mechanism)
@@ -133,7 +137,7 @@ def plan(
     chosen = with_budget(
         choose_mechanism(name, join_device(oracle, device), budget, choice), budget, closing.rest
     )
-    run = prepare(chosen, closing.rest, workload, relation, records)
+    run = prepare_release(chosen, closing.rest, workload, relation, records, check=check)
     if name is None and choice.is_unusual:
         note(f"note: {choice}")
     note_noise(run.cell_stddev, records)
@@ -164,7 +168,7 @@ def plan(
     if closing.columns:
         _say_closing(closing, budget)
     say()
-    say(format_pairs(run.facts) if run.facts else _format_errors(run.marginals, records))
+    say("\n\n".join(_describe(run, records)))
     say()
     say(_format_forecasts(forecasts, choice, run.mechanism))
 
@@ -174,6 +178,22 @@ def _say_closing(closing: ClosingPlan, budget: Budget) -> None:
     share = 1.0 - closing.rest.price.amount / budget.price.amount
     say(f"\nFound privately first, for {100.0 * share:.3g} % of the budget:")
     say(format_pairs(closing.facts))
+
+
+def _describe(run: Run, records: int | None) -> list[str]:
+    """What is known about marginals, and other facts."""
+    errors = [_format_errors(run.marginals, records)] if run.marginals else []
+    half_width = _find_half_width(run.cell_stddev)
+    width = [] if errors or half_width is None else [("half of an interval", half_width)]
+    facts = [*run.facts, *width]
+    return [*errors, *([format_pairs(facts)] if facts else [])]
+
+
+def _find_half_width(stddev: float | None) -> str | None:
+    """Half of a 95 % interval for a measured count, in words."""
+    if stddev is None:
+        return None
+    return f"at most about {_NORMAL * stddev:.3g} records for a measured count, at 95 %"
 
 
 def _can_pay(ledger: Ledger, costs: Sequence[Cost]) -> bool:
@@ -187,9 +207,16 @@ def _can_pay(ledger: Ledger, costs: Sequence[Cost]) -> bool:
 
 
 def _format_errors(marginals: tuple[MarginalForecast, ...], records: int | None) -> str:
-    columns = ["marginal", "cells", "share", "noise", "error per cell"]
+    columns = ["marginal", "cells", "share", "noise", "error per cell", "half-width"]
     rows: list[list[object]] = [
-        [", ".join(m.clique) or "(all records)", m.cells, m.share, m.stddev, m.error]
+        [
+            ", ".join(m.clique) or "(all records)",
+            m.cells,
+            m.share,
+            m.stddev,
+            m.error,
+            _NORMAL * m.error,
+        ]
         for m in marginals
     ]
     if records:
@@ -200,6 +227,7 @@ def _format_errors(marginals: tuple[MarginalForecast, ...], records: int | None)
         ("share", "the share of the budget"),
         ("noise", "the standard deviation of the noise on each measured answer"),
         ("error per cell", "the expected root mean square error, before the model joins marginals"),
+        ("half-width", "half of the 95 % interval that this error makes; the model's are narrower"),
         *([("relative", "the error relative to the mean count of a cell")] if records else []),
     ]
     return f"{format_table(columns, rows)}\n\n{format_pairs(legend)}"
@@ -242,7 +270,7 @@ def _to_json(run: Run, cost: float) -> dict[str, object]:
         "oracle": None if run.oracle is None else _oracle_to_json(run.oracle),
         "events": len(run.costs),
         "cost": cost,
-        "marginals": [asdict(m) for m in run.marginals],
+        "marginals": [{**asdict(m), "half_width": _NORMAL * m.error} for m in run.marginals],
         "facts": dict(run.facts),
     }
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from juncture._util.sql import quote_name
 from juncture._util.text import choose_name
+from juncture.cli.bars import show_progress
 from juncture.cli.console import (
     Format,
     UsageError,
@@ -22,6 +24,8 @@ from juncture.cli.options import Json, ReleaseFile, parse_names
 
 if TYPE_CHECKING:
     from juncture.model.sql.answer import SqlAnswer
+    from juncture.publish.intervals import IntervalSqlAnswer
+    from juncture.publish.release import Release
 
 
 def query(
@@ -59,6 +63,26 @@ def query(
             "--format", "-f", metavar="FORM", help="How to print the answer: table, csv or json."
         ),
     ] = Format.TABLE,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            "--interval",
+            metavar="LEVEL",
+            help="Add a plus-minus column: an interval that holds the table's own answer so often. "
+            "On, at 0.95, where the file has replicas; elsewhere they are made first: up to 30 "
+            "fits.",
+        ),
+    ] = None,
+    no_interval: Annotated[
+        bool, typer.Option("--no-interval", help="Show no intervals, even where they are known.")
+    ] = False,
+    population: Annotated[
+        bool,
+        typer.Option(
+            "--population",
+            help="Intervals cover what other samples of the same population would say, too.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Ask a release a question: in SQL, or by columns and conditions. This costs no privacy.
@@ -67,6 +91,8 @@ def query(
     column names with characters other than letters, digits and _ in double quotes. Answers are
     expected values, so counts need not be whole numbers. Notes on stderr, and in JSON, say what an
     answer rests on besides the data: columns never measured together, numbers known by bins.
+    Intervals (--interval) say how far an answer may be off by the noise, and on what it rests:
+    measured, implied by several measurements, or assumed.
 
     \b
     Examples:
@@ -74,16 +100,22 @@ def query(
       juncture query people.jct --marginal sex,income --where "age < 30"
       juncture query people.jct --where "sex = 'female'" --mean age --json
       juncture query adult.jct --marginal sex --where '"hours-per-week" >= 50'
+      juncture query people.jct --marginal sex --interval 0.95
     """
     from juncture.model.sql.answer import SqlAnswer
     from juncture.model.sql.notes import find_dependence_notes
+    from juncture.publish.intervals import IntervalSqlAnswer
     from juncture.publish.release import load
 
     chosen = Format.JSON if as_json else output_format
     statement = _build_sql(sql, marginal, where or [], mean)
     require_file(release, "RELEASE")
     loaded, names = load(release), parse_names(marginal or "")
-    if names and not where and mean is None:
+    answer: SqlAnswer
+    level = _choose_level(loaded, interval, off=no_interval, population=population)
+    if level is not None:
+        answer = _ask_with_intervals(loaded, statement, names, level, population=population)
+    elif names and not where and mean is None:
         # Unlike SQL, with the cells that have no records: `juncture estimate` needs all of them.
         table = loaded.project(names).to_arrow()
         rows = tuple(zip(*table.to_pydict().values(), strict=True))
@@ -94,9 +126,44 @@ def query(
     if chosen is Format.JSON:
         say_json(_to_json(answer))
     else:
-        say_rows(answer.columns, answer.rows, chosen)
+        shown = answer.with_columns if isinstance(answer, IntervalSqlAnswer) else answer
+        say_rows(shown.columns, shown.rows, chosen)
     for each in _list_notes(answer):
         note(f"note: {each}")
+
+
+def _choose_level(
+    loaded: Release, level: float | None, *, off: bool, population: bool
+) -> float | None:
+    """The level of the intervals; None for no intervals."""
+    from juncture.fit.replicas import Replicas
+    from juncture.fit.widths import check_level
+
+    if off and (level is not None or population):
+        raise UsageError("`--no-interval` must stand without --interval and --population.")
+    kept = isinstance(loaded.replicas, Replicas)
+    if off or (level is None and not kept and not population):
+        return None
+    return check_level(0.95 if level is None else level)
+
+
+def _ask_with_intervals(
+    loaded: Release, statement: str, names: tuple[str, ...], level: float, *, population: bool
+) -> IntervalSqlAnswer:
+    """The answer with intervals; replicas that are not kept are made now, which may take long."""
+    from juncture.model.sql.notes import find_dependence_notes
+
+    with show_progress() as watch:
+        loaded.uncertainty.watch = watch
+        if not names or not statement.endswith(_all_cells(names)):
+            return loaded.sql(statement, interval=level, population=population)
+        made = loaded.project(names, interval=level, population=population).to_sql_answer()
+        return replace(made, notes=tuple(find_dependence_notes(names, loaded.model.cliques)))
+
+
+def _all_cells(names: tuple[str, ...]) -> str:
+    """How the question for all cells of a marginal ends."""
+    return f" FROM release GROUP BY {', '.join(map(quote_name, names))}"
 
 
 def _to_json(answer: SqlAnswer) -> dict[str, Any]:
@@ -108,12 +175,37 @@ def _to_json(answer: SqlAnswer) -> dict[str, Any]:
         "rows": [dict(zip(names, row, strict=True)) for row in answer.rows],
         "notes": [str(each) for each in answer.notes],
         "ranges": ranges,
+        **_intervals_to_json(answer, names),
     }
+
+
+def _intervals_to_json(answer: SqlAnswer, names: list[str]) -> dict[str, Any]:
+    from juncture.publish.intervals import IntervalSqlAnswer
+
+    if not isinstance(answer, IntervalSqlAnswer):
+        return {}
+    rows = [
+        {
+            name: {
+                "lower": cell.lower if cell.is_known else None,
+                "upper": cell.upper if cell.is_known else None,
+                "basis": str(cell.basis),
+            }
+            for name, cell in zip(names, row, strict=True)
+            if cell is not None
+        }
+        for row in answer.intervals
+    ]
+    return {"intervals": rows, "level": answer.level, "reasons": list(answer.reasons)}
 
 
 def _list_notes(answer: SqlAnswer) -> Iterator[str]:
     """The notes, and the ranges: of one row each, of several the first and where the others are."""
+    from juncture.publish.intervals import IntervalSqlAnswer
+
     yield from map(str, answer.notes)
+    if isinstance(answer, IntervalSqlAnswer):
+        yield from answer.reasons
     for row in answer.ranges[:1]:
         for name, each in zip(answer.columns, row, strict=True):
             if each:

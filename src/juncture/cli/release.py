@@ -11,6 +11,7 @@ from juncture.cli.bars import show_progress
 from juncture.cli.console import note, refuse_existing, refuse_same, require_file, say, say_json
 from juncture.cli.options import (
     BinningShare,
+    CheckShare,
     Cliques,
     DataFile,
     Delta,
@@ -103,6 +104,15 @@ def release(
     table: TableName = None,
     no_header: NoHeader = False,
     force: Force = False,
+    check: CheckShare = None,
+    replicas: Annotated[
+        bool,
+        typer.Option(
+            "--replicas",
+            help="Make the replicas that intervals come from, and keep them in the file: up to 30 "
+            "more fits, no budget. `juncture query` and `explore` then show intervals.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Measure a private table under a budget, fit a model, and write it as a release file.
@@ -153,9 +163,12 @@ def release(
         made = release_table(
             private, known, budget, ledger=ledger, workload=wanted,
             mechanism=choose_mechanism(name, join_device(oracle, device), budget, choice),
-            neighbours=protected, path=out, new_ledger=new_ledger or None,
+            neighbours=protected, check=check, path=out, new_ledger=new_ledger or None,
             resume=resume, binning_share=binning_share, watch=watch,
         )  # fmt: skip
+        if replicas:
+            made = made.with_replicas(watch=watch)
+            made.save(out)
     if is_new and has_ledgers(ledger.parent, but=ledger):
         note(f"note: began a new ledger, {ledger}, with a budget of {budget}, beside others")
     note_unmeasured(made.model.unmeasured)
@@ -205,6 +218,8 @@ def _print_summary(out: Path, made: Release, ledger: Ledger) -> None:
             say(f"  error     {made.fit.record_words}")
     if made.guarantee is not None:
         say(f"  spent     {made.guarantee.state(made.model.total)}, by {made.mechanism}")
+    if made.check:
+        say(f"  checked   {made.check_words}")
     say(f"  ledger    {ledger.path}: {ledger.spent:.4g} of {ledger.budget} spent in all")
     say(f"  protects  {ledger.neighbours}")
     say(f"\nNext: juncture report {out}, or juncture query {out} --marginal NAME")

@@ -44,6 +44,11 @@ class Kind(Enum):
     """An average, a share, or anything else that is not a sum over records."""
 
 
+# What two levels of replicas still leave out: chosen on the data sets Titanic and Stroke, where
+# intervals of 95 % held 92 % of the counts and 87 % of the averages without it.
+_SAFETY = {Kind.COUNT: 1.15, Kind.SUM: 1.15, Kind.RATIO: 1.25}
+
+
 def check_level(level: float) -> float:
     """A level, or a clear error."""
     try:
@@ -113,7 +118,7 @@ class Widths:
         counts, averages = self._ratios
         wanted = [counts, averages] if kind is Kind.RATIO else [counts]
         least = student_quantile(level, self.replicas.recipe.n_replicas)
-        return max(least, *(float(np.quantile(ratios, level)) for ratios in wanted))
+        return _SAFETY[kind] * max(least, *(float(np.quantile(r, level)) for r in wanted))
 
     @cached_property
     def _samples(self) -> tuple[list[_Sample], list[_Sample]]:

@@ -77,6 +77,8 @@ class Findings:
     """How the fit of the model ended."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Facts of this mechanism alone, by name: plain numbers, texts and lists."""
+    check: tuple[Measurement, ...] = ()
+    """What was measured to check the model, which it is not fitted to."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,7 @@ class Run(Outline):
             measurements=tuple(findings.measurements),
             fit=findings.fit,
             details=findings.details,
+            check=findings.check,
             mechanism=self.mechanism,
             workload=self.workload,
             schema=curator.schema,

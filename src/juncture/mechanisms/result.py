@@ -54,6 +54,8 @@ class RunResult:
     schema: Schema | None
     guarantee: Guarantee
     """What this run cost; other events of its ledger do not count."""
+    check: tuple[Measurement, ...] = ()
+    """What was measured to check the model, which it is not fitted to."""
 
     def answers(self, workload: Workload | None = None) -> list[Vector]:
         """The answers to every task of a workload, by default that of the run."""
@@ -74,6 +76,7 @@ class RunResult:
             mechanism=self.mechanism,
             workload=self.workload.cliques,
             details=self.details,
+            check=self.check,
             schema=self._likely_schema(self.model),
         )
 

@@ -26,6 +26,8 @@ class Request:
     price: Price
     query: Query | None = None
     """None stands for every count."""
+    purpose: str = ""
+    """What it is for, if it is not for the model: a word for the ledger."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clique", names_of(self.clique))

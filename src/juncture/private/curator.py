@@ -446,7 +446,8 @@ class Curator:
                 "Pay more, or divide the query by a power of two."
             )
         self._sampler.refuse_unknown(price.noise)
-        what = f"{describe_query(query)} of {', '.join(subdomain) or 'all records'}"
+        purpose = f"{request.purpose}: " if request.purpose else ""
+        what = f"{purpose}{describe_query(query)} of {', '.join(subdomain) or 'all records'}"
         parameters = {"scale": scale * 2.0**-places, "answers": operator.n_rows}
         event = Event(what, f"discrete {price.noise}", price.cost, parameters)
         return _Prepared(request, query, operator, places, scale, event)

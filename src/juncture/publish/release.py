@@ -94,6 +94,8 @@ class Release:
     """The cliques that the release was made for."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Other facts by name, for people: plain numbers, texts and lists."""
+    check: Sequence[Measurement] = ()
+    """What was measured to check the model, which it is not fitted to."""
     replicas: ReplicaRecipe | Replicas = field(default_factory=ReplicaRecipe)
     """How to make the replicas that intervals come from; or they themselves, where kept."""
     found: Sequence[FoundColumn] = ()
@@ -157,6 +159,8 @@ class Release:
         }
         if isinstance(distribution, RecordDistribution):
             document["records"] = write_records(distribution, arrays)
+        if self.check:
+            document["check"] = [write_measurement(m, arrays) for m in self.check]
         if self.replicas != ReplicaRecipe():
             document["replicas"] = write_replicas(self.replicas, arrays)
         self._add_found(document, arrays)
@@ -267,7 +271,15 @@ class Release:
     def uncertainty(self) -> Uncertainty:
         """What gives intervals."""
         kept = self.replicas if isinstance(self.replicas, Replicas) else None
-        return Uncertainty(self.model, tuple(self.measurements), self._recipe, self.fit, kept)
+        return Uncertainty(
+            self.model, tuple(self.measurements), self._recipe, self.fit, kept, tuple(self.check)
+        )
+
+    @property
+    def check_words(self) -> str:
+        """How the check went, in a sentence; empty without one."""
+        check = self.uncertainty.check
+        return "" if check is None else check.words
 
     @property
     def _recipe(self) -> ReplicaRecipe:
@@ -386,6 +398,7 @@ def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactor
         model=model,
         found=tuple(FoundColumn.from_json(each) for each in document.get("found", ())),
         measurements=measurements,
+        check=tuple(read_measurement(m, domain, arrays) for m in document.get("check", ())),
         replicas=ReplicaRecipe()
         if replicas is None
         else read_replicas(replicas, model, measurements, arrays),

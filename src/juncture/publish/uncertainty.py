@@ -10,6 +10,7 @@ import numpy as np
 
 from juncture._util.watch import Watch, ignore_progress
 from juncture.fit.basis import Bases, Basis, Grades
+from juncture.fit.check import Check
 from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
 from juncture.fit.summary import FitSummary
 from juncture.fit.widths import Kind, Widths, check_level, student_quantile
@@ -25,7 +26,7 @@ from juncture.publish.intervals import (
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
-from juncture.tables.queries.blocks import Block, Identity
+from juncture.tables.queries.blocks import Block, Identity, Matrix
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
 
 _REPLICA = "\0replica"
@@ -37,6 +38,12 @@ _KINDS = {
 _NO_REPLICAS = (
     "A number that depends on other rows, or on a query inside the query, has no interval: ask the "
     "queries one by one."
+)
+
+
+_NO_MOMENTS = (
+    "An assumed number that is neither a count, a sum nor an average of a column has no interval: "
+    "ask for the counts that it is made of."
 )
 
 
@@ -57,12 +64,20 @@ class Uncertainty:
     recipe: ReplicaRecipe
     fit: FitSummary | None = None
     kept: Replicas | None = None
+    checked: tuple[Measurement, ...] = ()
+    """What was measured to check the model."""
     watch: Watch = ignore_progress
 
     @cached_property
     def bases(self) -> Bases:
         """What answers rest on."""
         return Bases(self.model.domain, self.measurements)
+
+    @cached_property
+    def check(self) -> Check | None:
+        """What gives the widths of assumed answers; None without a check of any."""
+        made = Check(self.model, self.bases, self.checked)
+        return None if not self.checked or made.is_empty else made
 
     @cached_property
     def replicas(self) -> Replicas:
@@ -110,12 +125,14 @@ class Uncertainty:
             assert replies is not None, "some measured clique holds what was measured"
             stacked = replies.reshape(-1, *answers.shape)
             widths[known] = self._find_widths(answers, stacked, kind, asked)[known]
+        if not known.all():
+            widths[~known] = self._find_assumed(query, answers, kind, asked)[~known]
         lower = answers - widths
         if kind is Kind.COUNT:
             lower = np.maximum(lower, 0.0)
         return IntervalAnswer(
             answers, lower, answers + widths, grades, asked.level, asked.population,
-            () if known.all() else (NO_CHECK,),
+            () if known.all() or self.check is not None else (NO_CHECK,),
         )  # fmt: skip
 
     def _find_widths(self, answers: Vector, stacked: Vector, kind: Kind, asked: _Asked) -> Vector:
@@ -132,6 +149,30 @@ class Uncertainty:
                 spread = np.nanmean((counted - answers) ** 2, axis=0)
         factor = student_quantile(asked.level, 10_000)
         return np.asarray(np.sqrt(widths**2 + factor**2 * spread))
+
+    def _find_assumed(self, query: Kron, answers: Vector, kind: Kind, asked: _Asked) -> Vector:
+        """The half-widths of assumed answers, as the check says; not a number without one."""
+        if self.check is None:
+            return np.full(answers.shape, np.nan)
+        if kind is Kind.COUNT:
+            return self._find_moment_widths(answers, np.ones(answers.shape), asked)
+        domain = self.model.domain
+        used = {n: Matrix((_rows_of(b, domain[n]) != 0.0) * 1.0) for n, b in query.blocks.items()}
+        squared = {n: Matrix(_rows_of(b, domain[n]) ** 2) for n, b in query.blocks.items()}
+        n = self.model.answer(Kron(used)).reshape(answers.shape)
+        squares = self.model.answer(Kron(squared)).reshape(answers.shape)
+        size = np.sqrt(squares / np.maximum(n, 1e-9))
+        return self._find_moment_widths(n, size, asked)
+
+    def _find_moment_widths(self, n: Vector, size: Vector, asked: _Asked) -> Vector:
+        """The half-widths of sums of numbers of that size over assumed records."""
+        assert self.check is not None
+        widths = self.check.find_widths(n, asked.level)
+        if asked.population:
+            share = np.clip(n / self.model.total, 0.0, 1.0)
+            spread = np.maximum(n, 1.0) * (1.0 - share)
+            widths = np.sqrt(widths**2 + student_quantile(asked.level, 10_000) ** 2 * spread)
+        return np.asarray(size * widths)
 
     def ask(self, query: Kron) -> Vector | None:
         """The answers of all replicas, models then records; None if no clique holds the query.
@@ -187,7 +228,7 @@ class Uncertainty:
         return IntervalSqlAnswer(
             answer.columns, answer.rows, answer.notes, answer.ranges,
             intervals=tuple(zip(*columns, strict=True)), level=asked.level,
-            reasons=_list_reasons(made.columns), population=population,
+            reasons=_list_reasons(made.columns, self.check), population=population,
         )  # fmt: skip
 
     def _read_column(
@@ -199,6 +240,10 @@ class Uncertainty:
         known = (column.grades < Basis.ASSUMED) & np.isfinite(answers)
         if column.values is not None and known.any():
             widths[known] = self._find_widths(answers, column.values, kind, asked)[known]
+        if self.check is not None and column.moments is not None:
+            assumed = column.grades == Basis.ASSUMED
+            n, size = column.moments
+            widths[assumed] = self._find_moment_widths(n, size, asked)[assumed]
         lower = np.maximum(answers - widths, 0.0) if kind is Kind.COUNT else answers - widths
         ends = zip(lower, answers + widths, column.grades, strict=True)
         return [CellInterval(float(a), float(b), Basis(int(grade))) for a, b, grade in ends]
@@ -208,13 +253,17 @@ def _no_intervals(n: int) -> list[CellInterval | None]:
     return [None] * n
 
 
-def _list_reasons(columns: Iterable[ReplicatedColumn | None]) -> tuple[str, ...]:
+def _list_reasons(
+    columns: Iterable[ReplicatedColumn | None], check: Check | None
+) -> tuple[str, ...]:
     """Why some numbers have no interval."""
     there = [column for column in columns if column is not None]
     if not there:
         return (_NO_REPLICAS,)
-    assumed = any((column.grades == Basis.ASSUMED).any() for column in there)
-    return (NO_CHECK,) if assumed else ()
+    assumed = [column for column in there if (column.grades == Basis.ASSUMED).any()]
+    if check is None:
+        return (NO_CHECK,) if assumed else ()
+    return (_NO_MOMENTS,) if any(column.moments is None for column in assumed) else ()
 
 
 def _to_number(value: object) -> float:
@@ -225,8 +274,12 @@ def _is_binary(block: Block, size: int) -> bool:
     """Whether all entries of a block are zero or one."""
     if isinstance(block, Identity):
         return True
-    rows = block.adjoint(np.eye(block.n_rows(size)), size)
-    return bool(np.isin(rows, (0.0, 1.0)).all())
+    return bool(np.isin(_rows_of(block, size), (0.0, 1.0)).all())
+
+
+def _rows_of(block: Block, size: int) -> Vector:
+    """The matrix of a block."""
+    return block.adjoint(np.eye(block.n_rows(size)), size)
 
 
 def _list_weights(query: Query) -> list[float]:

@@ -13,6 +13,7 @@ from juncture._util.watch import Watch
 from juncture.engine.compiled.loader import load_routines
 from juncture.errors import InvalidInput
 from juncture.fit.public_facts import PublicFacts
+from juncture.mechanisms.checked import prepare_checked
 from juncture.mechanisms.mechanism import Mechanism, Run
 from juncture.mechanisms.registry import prepare
 from juncture.privacy.accounting import Cost, Neighbours
@@ -44,6 +45,7 @@ def release(  # noqa: PLR0913
     workload: Workload | Iterable[Iterable[str]] | Mapping[Clique, float] | None = None,
     mechanism: str | Mechanism | None = None,
     neighbours: Neighbours | None = None,
+    check: float | None = None,
     path: str | Path | None = None,
     new_ledger: bool | None = None,
     resume: bool = False,
@@ -69,6 +71,8 @@ def release(  # noqa: PLR0913
       ten thousand records (see `choose_default`, which takes another number).
     - `neighbours`: what is protected. By default that of the ledger; in a new ledger, one record
       added or removed, or one person where the schema has a `person`.
+    - `check`: the share of the budget, such as 0.05, for questions that the model is not fitted to:
+      they give intervals to answers that rest on an independence that nobody measured.
     - `path`: where to save the release, usually with the suffix `.jct`; by default nowhere. Until
       it is complete, every noisy answer is kept beside it, in a file with `.partial` at the end.
     - `new_ledger`: whether `ledger` is to be created. By default it is if it does not exist and no
@@ -105,16 +109,16 @@ def release(  # noqa: PLR0913
     if not resume:
         _refuse_unfinished(kept)
     if not protected.n_records_is_public:  # nothing about the table is needed to prepare
-        run = prepare(chosen, closing.rest, wanted, protected)
+        run = prepare_release(chosen, closing.rest, wanted, protected, check=check)
         _refuse_unaffordable(file, budget, [*closing.costs, *run.costs], begun)
         source = read_table(table, known)
     else:  # both of two neighbouring tables have the same number of records: it is public
         source = read_table(table, known)
-        run = prepare(chosen, closing.rest, wanted, protected, source.exact_n_records)
+        n = source.exact_n_records
+        run = prepare_release(chosen, closing.rest, wanted, protected, n, check=check)
         _refuse_unaffordable(file, budget, [*closing.costs, *run.costs], begun)
-    settings = _describe_settings(known, budget, run, taken)
-    if closing.columns:
-        settings["binning_share"] = binning_share
+    shares = {"binning_share": binning_share if closing.columns else None, "check": check}
+    settings = _describe_settings(known, budget, run, taken, shares)
     if begun is not None:
         begun.refuse_other_settings(settings)
     load_routines()  # compiling may be interrupted: neither journal nor ledger is left behind
@@ -124,7 +128,7 @@ def release(  # noqa: PLR0913
     with _note_spending(curator, journal), show_in_notebook() as show:
         if closing.columns:
             with curator.reserve([*closing.costs, *run.costs], run.mechanism):
-                made = _release_open(curator, source, closing, chosen, wanted, watch or show)
+                made = _release_open(curator, source, closing, chosen, wanted, check, watch or show)
         else:
             made = run(curator, watch=watch or show).release()
         if path is not None:
@@ -140,6 +144,7 @@ def _release_open(
     closing: ClosingPlan,
     mechanism: str | Mechanism,
     workload: Workload,
+    check: float | None,
     watch: Watch,
 ) -> Release:
     """Close the schema, then measure the table under the closed one."""
@@ -149,7 +154,9 @@ def _release_open(
     inner = curator.with_source(table)
     wanted = Workload.of_marginals(closed.schema.domain, workload.clique_weights)
     n_records = curator.public_n_records
-    run = prepare(mechanism, closing.rest, wanted, curator.neighbours, n_records)
+    run = prepare_release(
+        mechanism, closing.rest, wanted, curator.neighbours, n_records, check=check
+    )
     made = run(inner, watch=watch).release()
     guarantee = curator.guarantee_since(n_before, closing.budget)
     return replace(made, guarantee=guarantee, found=closed.found)
@@ -169,6 +176,16 @@ def with_budget(mechanism: str | Mechanism, budget: Budget, rest: Budget) -> str
             f"what finding them leaves of the budget; got {type(mechanism).__name__}."
         )
     return replace(mechanism, budget=rest)
+
+
+def prepare_release(
+    mechanism: str | Mechanism, budget: Budget, workload: Workload,
+    neighbours: Neighbours, n_records: int | None = None, *, check: float | None = None,
+) -> Run:  # fmt: skip
+    """The run of a release, with a check where a share of the budget is for one."""
+    if check is None:
+        return prepare(mechanism, budget, workload, neighbours, n_records)
+    return prepare_checked(mechanism, budget, check, workload, neighbours, n_records)
 
 
 def _open_unfinished(kept: Path | None) -> Journal:
@@ -200,8 +217,9 @@ def _begin_journal(kept: Path, settings: Mapping[str, object]) -> Journal:
 
 
 def _describe_settings(
-    schema: Schema, budget: Budget, run: Run, mechanism: str | Mechanism
-) -> dict[str, object]:
+    schema: Schema, budget: Budget, run: Run, mechanism: str | Mechanism,
+    shares: Mapping[str, float | None],
+) -> dict[str, object]:  # fmt: skip
     """What must be the same when an interrupted release goes on."""
     return {
         "schema": schema_toml(schema),
@@ -211,6 +229,7 @@ def _describe_settings(
         ],
         "mechanism": str(mechanism),
         "neighbours": str(run.neighbours),
+        **{name: share for name, share in shares.items() if share is not None},
     }
 
 

@@ -58,6 +58,9 @@ class ReplicatedColumn(NamedTuple):
     """What each row's value rests on; larger is weaker."""
     values: Vector | None
     """The values of the replicas, replies on the first axis; None where nobody knows."""
+    moments: tuple[Vector, Vector] | None = None
+    """How many records a count, sum or average is of, and the size of what a record that is added
+    or missing changes in it; None for other outputs."""
 
 
 class ReplicatedAnswer(NamedTuple):
@@ -90,11 +93,39 @@ def replicate(
         else _sum_jointly(question, groups, way, replies)
     )
     outputs = _evaluate(question, groups, made, replies.n)
-    columns = tuple(
-        _read_column(question, node, made, outputs[index], rows)
-        for index, node in enumerate(question.outputs)
-    )
-    return answer, columns
+    columns = list[ReplicatedColumn | None]()
+    for index, node in enumerate(question.outputs):
+        column = _read_column(question, node, made, outputs[index], rows)
+        if column is not None and isinstance(way, Factored) and column.grades.any():
+            column = column._replace(moments=_find_moments(question, node, way, groups, rows))
+        columns.append(column)
+    return answer, tuple(columns)
+
+
+def _find_moments(
+    question: Question, node: Expr, way: Factored, groups: GroupTable, rows: list[int]
+) -> tuple[Vector, Vector] | None:
+    aggregate = question.aggregates.get(write(node.unnest()))
+    if aggregate is None or not isinstance(aggregate.node, exp.Count | exp.Sum | exp.Avg):
+        return None
+    assert groups.cells is not None
+    cells = groups.cells[rows]
+
+    def read(other: Expr) -> Vector:
+        own = Aggregate(other, aggregate.arguments, aggregate.conditions)
+        values, known = compute(own, way.split, way.total, way.n_records)
+        return np.asarray(np.where(known, values, 0.0).reshape(-1)[cells])
+
+    n = read(exp.Count())
+    if isinstance(aggregate.node, exp.Count):
+        return n, np.ones(len(n))
+    (argument,) = aggregate.arguments
+    if len(question.attributes(argument)) != 1:
+        return None
+    spread = read(exp.StddevPop(this=argument.copy()))
+    if isinstance(aggregate.node, exp.Avg):
+        return n, spread / np.maximum(n, 1.0)
+    return n, np.hypot(spread, read(exp.Avg(this=argument.copy())))
 
 
 def _sum_factored(
@@ -117,18 +148,20 @@ def _sum_factored(
 
 def _compute(aggregate: Aggregate, way: Factored, replies: Replies, asked: list[Kron]) -> Vector:
     """An aggregate for all replies and all groups; not a number where there are no records."""
+    unknown = list[Kron]()
+    shape = [replies.n, *way.shape]
 
     def total(sums: Total) -> Vector:
         question, constant = way.make_query(sums)
         asked.append(question)
         values = replies.ask(question)
-        return np.zeros((0, *way.shape)) if values is None else _shape(constant * values)
-
-    def _shape(values: Vector) -> Vector:
-        return values.reshape([replies.n, *way.shape])
+        if values is None:
+            unknown.append(question)
+            return np.ones(shape)
+        return constant * values.reshape(shape)
 
     values, known = compute(aggregate, way.split, total, way.n_records)
-    if len(values) < replies.n:
+    if unknown:
         raise _Unknown
     return np.asarray(np.where(known, values, np.nan).reshape(replies.n, -1))
 
