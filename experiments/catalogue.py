@@ -6,6 +6,7 @@ import ablation
 import adaptive
 import any_width
 import any_width_times
+import coverage
 import data_sets
 import grid
 import learning
@@ -28,5 +29,6 @@ EXPERIMENTS = {
         adaptive,
         learning,
         ablation,
+        coverage,
     )
 }

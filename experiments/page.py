@@ -7,6 +7,7 @@ from pathlib import Path
 from adaptive_words import describe_ablation, describe_adaptive, describe_learning
 from any_width_words import describe_any_width, describe_times
 from catalogue import EXPERIMENTS
+from coverage_words import describe_coverage
 from figures import RECORDED
 from findings import compared, gaussian_words, rounds_words, shares_words, sweep_words
 from grid import FACTORED, FULL
@@ -45,6 +46,7 @@ def write_page(out: Path) -> Path:
         ("any_width", describe_any_width), ("any_width_times", describe_times),
         ("adaptive", describe_adaptive), ("learning", describe_learning),
         ("ablation", describe_ablation),
+        ("coverage", describe_coverage),
     )  # fmt: skip
     for name, make in makers:
         if results[name]:

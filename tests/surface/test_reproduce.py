@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "experiments" / "reproduce.py"
 PARTS = {
     "data_sets", "grid", "sweep", "scaling", "losses", "stopping", "any_width", "any_width_times",
-    "adaptive", "ablation",
+    "adaptive", "ablation", "coverage",
 }  # fmt: skip
 # Runs only where an environment with scikit-learn is named.
 WITH_PEER = {"learning"}
-WITHOUT_PLOT = {"data_sets", "any_width_times", "adaptive", "ablation"}
+WITHOUT_PLOT = {"data_sets", "any_width_times", "adaptive", "ablation", "coverage"}
 
 
 def reproduce(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from juncture._util.text import choose_name
 from juncture.errors import InvalidInput, ModelTooLarge
+from juncture.fit.replicas import Replicas
 from juncture.model.sql.answer import SqlAnswer
 from juncture.model.sql.notes import InBins, Range, find_dependence_notes
 from juncture.publish.explorer import limits
@@ -27,6 +28,8 @@ from juncture.tables.columns import Display, display_of
 from juncture.tables.layout import Vector
 
 Answer = dict[str, Any]
+LEVEL = 0.95
+"""Of the intervals that the page shows."""
 
 
 class Answers:
@@ -68,8 +71,21 @@ class Answers:
             "shape": list(shape),
             "cells": cells.tolist(),
             "count": float(cells.sum()),
+            "half_widths": self._find_half_widths(attributes, conditions),
             **summary,
         }
+
+    def _find_half_widths(
+        self, attributes: Sequence[str], conditions: Sequence[Condition]
+    ) -> list[float | None] | None:
+        """Half of the interval of each cell; None where no replicas are kept, or under conditions.
+
+        Replicas are never made here: that takes longer than people wait for a chart.
+        """
+        if conditions or not isinstance(self.release.replicas, Replicas):
+            return None
+        found = self.release.project(attributes, interval=LEVEL).half_width.reshape(-1)
+        return [value if math.isfinite(value) else None for value in found.tolist()]
 
     def _summarise(
         self, attributes: Sequence[str], conditions: Sequence[Condition], cells: Vector
@@ -108,15 +124,21 @@ class Answers:
 
     def sql(self, query: str) -> Answer:
         """The answer to a SELECT as columns and rows."""
-        answer = self.model.sql(
-            query, max_groups=limits.MAX_CELLS, max_values=limits.MAX_ANSWER_VALUES
-        )
+        answer = self._ask_sql(query)
         return {
             "columns": list(answer.columns),
             "rows": [[_finite_or_none(value) for value in row] for row in answer.rows],
             "notes": [str(note) for note in answer.notes],
             "ranges": _list_ranges(answer) if answer.ranges else [],
         }
+
+    def _ask_sql(self, query: str) -> SqlAnswer:
+        """The answer, with a plus-minus column after each number where replicas are kept."""
+        most = limits.MAX_CELLS, limits.MAX_ANSWER_VALUES
+        if not isinstance(self.release.replicas, Replicas):
+            return self.model.sql(query, max_groups=most[0], max_values=most[1])
+        answer = self.release.sql(query, interval=LEVEL, max_groups=most[0], max_values=most[1])
+        return answer.plain if answer.ranges else answer.with_columns
 
     def write_records(
         self, path: str, n: int, seed: int | None, conditions: Sequence[Condition] = ()

@@ -14,6 +14,7 @@ from juncture._util.text import count_noun
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish.count_noise import CountNoise
 from juncture.publish.release import Release
+from juncture.publish.report.certainty import render_certainty
 from juncture.publish.report.distributions import render_attributes, render_pairs
 from juncture.publish.report.fit import render_fit
 from juncture.publish.report.found import render_found
@@ -128,6 +129,9 @@ def _make_sections(release: Release, source: Path | None) -> list[Section]:
          render_attributes(model, release.measurements)),
         Section("pairs", "Pairs", "The strongest pairs",
          render_pairs(model, release.measurements)),
+        Section(
+            "certainty", "Certainty", "How sure the answers are", render_certainty(release)
+        ),
         Section("fit", "Fit", "How well it fits", render_fit(release)),
         Section("reuse", "Use and cite", "How to use and cite it", render_reuse(model, source)),
     ]  # fmt: skip

@@ -318,7 +318,7 @@ function content(shown) {
   if (!shown.length) return empty();
   if (!(answer.count > 0)) return [node("div", { class: "empty" }, node("p", { class: "lead" }, "No records match these conditions."))];
   if (shown.length === 1) {
-    return [...bars(shown[0], answer.cells, chosenCodes(shown[0]), (codes) => select([[shown[0], codes]]), answer.mean), ...notes()];
+    return [...bars(shown[0], answer.cells, chosenCodes(shown[0]), (codes) => select([[shown[0], codes]]), answer.mean, answer.half_widths), ...notes()];
   }
   const [rows, columns, third] = shown;
   const table = heat({

@@ -6,12 +6,13 @@ import { between, compact, count, hasNumbers, isOrdered, number, share, span } f
 const MAX_COLUMNS = 150;
 
 // `mean` is what the server knows of it where numbers are in bins: its value and its range.
-export function bars(attribute, cells, chosen, toggle, mean = null) {
+// `halfWidths` has half of the interval of each count, where it is known.
+export function bars(attribute, cells, chosen, toggle, mean = null, halfWidths = null) {
   const regular = [], special = [];
   attribute.values.forEach((value, code) => (value.special ? special : regular).push(code));
   const least = attribute.kind === "codes" ? 24 : 10;
   const columns = isOrdered(attribute) && regular.length > least;
-  const drawing = { attribute, cells, chosen, toggle, mean, total: cells.reduce((a, b) => a + b, 0) };
+  const drawing = { attribute, cells, chosen, toggle, mean, halfWidths, total: cells.reduce((a, b) => a + b, 0) };
   const parts = columns
     ? [...histogram(drawing, regular), special.length ? list(drawing, special) : null]
     : [list(drawing, [...regular, ...special])];
@@ -25,25 +26,37 @@ const describe = ({ attribute, cells, total }, first, last) => {
 };
 
 function list(drawing, codes) {
-  const { attribute, cells, chosen, toggle, total } = drawing;
-  const tallest = Math.max(...cells);
+  const { attribute, cells, chosen, toggle, total, halfWidths } = drawing;
+  const tallest = Math.max(...cells.map((cell, code) => cell + (halfWidths?.[code] ?? 0)));
   const rows = codes.map((code) => {
     const value = attribute.values[code];
     const fill = node("span", { class: "fill" });
     fill.style.width = `${tallest > 0 ? (100 * cells[code]) / tallest : 0}%`;
     return node("button", {
       type: "button", "aria-pressed": String(chosen.has(code)), "data-code": String(code),
-      "data-value": String(cells[code]), title: `${number(cells[code])} records`,
+      "data-value": String(cells[code]), title: `${number(cells[code])}${half(halfWidths, code)} records`,
       onclick: () => toggle([code]),
     },
     node("span", { class: value.special ? "label special" : "label" }, value.label),
-    node("span", { class: "track" }, fill),
+    node("span", { class: "track" }, fill, whisker(cells[code], halfWidths?.[code], tallest)),
     node("span", { class: "n" }, count(cells[code])),
     node("span", { class: "share" }, share(cells[code] / total)));
   });
   const made = node("div", { class: "bars", role: "group", "aria-label": attribute.name }, ...rows);
   made.addEventListener("keydown", (event) => walk(event, rows, { ArrowDown: 1, ArrowUp: -1 }));
   return made;
+}
+
+const half = (halfWidths, code) => (halfWidths?.[code] == null ? "" : ` ± ${number(round(halfWidths[code]))}`);
+
+// The interval of a count, as a line over the end of its bar.
+function whisker(cell, width, tallest) {
+  if (width == null || !(tallest > 0)) return null;
+  const line = node("span", { class: "whisker" });
+  const low = Math.max(0, cell - width);
+  line.style.left = `${(100 * low) / tallest}%`;
+  line.style.width = `${(100 * (cell + width - low)) / tallest}%`;
+  return line;
 }
 
 function walk(event, items, steps) {

@@ -1,0 +1,52 @@
+"""How sure answers are, in the report and in the explorer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import juncture as jn
+from juncture.fit.replicas import ReplicaRecipe
+from juncture.publish.explorer.answers import Answers
+from juncture.publish.report.document import render_report
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> jn.Release:
+    """A release with a check, without replicas."""
+    rng, n = np.random.default_rng(0), 500
+    table = pa.table({name: rng.random(n) < 0.4 for name in "abc"})
+    schema = jn.Schema(dict.fromkeys("abc", jn.Boolean()))
+    folder: Path = tmp_path_factory.mktemp("sure")
+    return jn.release(
+        table, schema, jn.Budget(epsilon=5), ledger=folder / "l", check=0.1,
+        workload=[("a", "b"), ("c",)],
+    )  # fmt: skip
+
+
+def test_the_report_shows_the_check_and_intervals(release: jn.Release) -> None:
+    """The check is a picture; intervals are shown where replicas are kept, and the recipe else."""
+    plain = str(render_report(release))
+    assert "predicted and checked" in plain
+    assert "makes them first" in plain
+    kept = str(render_report(release.with_replicas(ReplicaRecipe(0, 4, 3))))
+    assert "Half of the 95 % interval" in kept
+    assert "± " in kept
+    unchecked = jn.Release(model=release.model, measurements=release.measurements)
+    assert "has no check" in str(render_report(unchecked))
+
+
+def test_the_explorer_shows_intervals_where_replicas_are_kept(release: jn.Release) -> None:
+    """Tables get a plus-minus column and charts half-widths; without replicas there are none."""
+    query = "SELECT a, COUNT(*) AS n FROM t GROUP BY a"
+    plain = Answers(release)
+    assert plain.sql(query)["columns"] == ["a", "n"]
+    assert plain.marginal(("a",), [])["half_widths"] is None
+    kept = release.with_replicas(ReplicaRecipe(0, 4, 3))
+    sure = Answers(kept)
+    assert sure.sql(query)["columns"] == ["a", "n", "+-", "basis"]
+    shown = sure.marginal(("a",), [])["half_widths"]
+    assert np.allclose(shown, kept.project(("a",), interval=0.95).half_width)
