@@ -22,7 +22,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> jn.Release:
     schema = jn.Schema(dict.fromkeys("abc", jn.Boolean()))
     folder: Path = tmp_path_factory.mktemp("sure")
     return jn.release(
-        table, schema, jn.Budget(epsilon=5), ledger=folder / "l", check=0.1,
+        table, schema, jn.Budget(epsilon=5), ledger=folder / "l", check=0.1, mechanism="hdmm",
         workload=[("a", "b"), ("c",)],
     )  # fmt: skip
 

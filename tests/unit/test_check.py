@@ -64,7 +64,7 @@ def test_a_release_with_a_check(tmp_path: Path) -> None:
     """The ledger shows the check; assumed answers have intervals, from the file too."""
     table, schema = make_table()
     made = jn.release(
-        table, schema, jn.Budget(epsilon=5), ledger=tmp_path / "l", check=0.1,
+        table, schema, jn.Budget(epsilon=5), ledger=tmp_path / "l", check=0.1, mechanism="hdmm",
         workload=[("a", "b"), ("b", "c")], path=tmp_path / "t.jct",
     )  # fmt: skip
     events = [each.what for each in Ledger(tmp_path / "l").events]
