@@ -48,7 +48,7 @@ class AIM(Mechanism):
     The score is not monotonic (a record more brings a table nearer to the model, or takes it
     further away), so a choice pays for both directions. Which sets fit depends on the model alone.
 
-    >>> from juncture.tables.domain import Domain
+    >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 2)
     >>> run = AIM(Budget(rho=0.1)).prepare(workload, Neighbours.ADD_OR_REMOVE)
     >>> len(run.costs), round(sum(cost.rho for cost in run.costs), 12)

@@ -21,6 +21,7 @@ class Independent(MeasuredOnce):
     Privacy: each column is measured through the curator for an equal share of the budget's price;
     by sequential composition all cost the budget.
 
+    >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 2)
     >>> run = Independent(Budget(epsilon=1.0)).prepare(workload, Neighbours.ADD_OR_REMOVE)
     >>> [cost.epsilon for cost in run.costs]
@@ -52,6 +53,7 @@ class Direct(MeasuredOnce):
     price. Shares depend on the workload alone and add up to 1: by sequential composition all cost
     the budget.
 
+    >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2, "work": 2}), 2)
     >>> run = Direct(Budget(rho=0.3)).prepare(workload, Neighbours.ADD_OR_REMOVE)
     >>> [(each.clique, round(each.stddev, 2)) for each in run.marginals]

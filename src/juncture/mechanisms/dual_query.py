@@ -52,7 +52,7 @@ class DualQuery(Mechanism):
     delta). The first round's draws do not look at data.
     What is not spent because T is a whole number stays in the budget.
 
-    >>> from juncture.tables.domain import Domain
+    >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
     >>> mechanism = DualQuery(Budget(epsilon=1.0, delta=1e-6), max_rounds=5)
     >>> run = mechanism.prepare(workload, Neighbours.REPLACE, n_records=1000)

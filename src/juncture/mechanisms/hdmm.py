@@ -74,6 +74,7 @@ class HDMM(Mechanism):
     charges each its share of the budget's price; shares add up to 1, so by sequential composition
     all cost the budget. Estimation is post-processing.
 
+    >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
     >>> run = HDMM(Budget(epsilon=1.0)).prepare(workload, Neighbours.ADD_OR_REMOVE)
     >>> [(each.clique, round(each.stddev, 2)) for each in run.marginals]

@@ -42,6 +42,7 @@ class MST(Mechanism):
     its share for a price; by sequential composition all cost the budget. What is rare, and which
     edges would close a cycle, follows from earlier outcomes.
 
+    >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2, "work": 4}), 2)
     >>> run = MST(Budget(rho=0.9)).prepare(workload, Neighbours.ADD_OR_REMOVE)
     >>> [round(cost.rho, 9) for cost in run.costs]

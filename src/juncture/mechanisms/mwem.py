@@ -75,6 +75,7 @@ class MWEM(Mechanism):
     number of records is private, `total_share` of the price is spent on it first. Sequential
     composition gives the budget. The query that was scored is the one that is measured.
 
+    >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
     >>> run = MWEM(Budget(epsilon=1.0), rounds=2).prepare(workload, Neighbours.REPLACE)
     >>> dict(run.facts)["rounds"]

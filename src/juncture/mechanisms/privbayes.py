@@ -59,6 +59,7 @@ class PrivBayes(Mechanism):
     equal part of `structure_share` of the budget's price. The d joint tables share the rest
     equally, each measured through the curator. Sequential composition gives the budget.
 
+    >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 1)
     >>> mechanism = PrivBayes(Budget(epsilon=1.0))
     >>> run = mechanism.prepare(workload, Neighbours.REPLACE, n_records=1000)

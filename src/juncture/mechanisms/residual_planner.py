@@ -49,8 +49,8 @@ class ResidualPlanner(MeasuredOnce):
     curator computes the sensitivity of the query, whose entries it rounds. Shares depend on the
     workload alone and add up to 1: by sequential composition all cost the budget.
 
+    >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 2)
-    >>> from juncture.privacy import Neighbours
     >>> run = ResidualPlanner(Budget(rho=0.5)).prepare(workload, Neighbours.ADD_OR_REMOVE)
     >>> len(run.costs), round(run.marginals[0].error, 3)
     (4, 1.0)

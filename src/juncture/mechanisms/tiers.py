@@ -53,7 +53,7 @@ class Tiers(Mechanism):
     of its price (`Curator.select_many`), on scores that a record moves by at most 1, or 2 where one
     is replaced (`MarginalError`); the score is not monotonic, so a choice pays for both directions.
 
-    >>> from juncture import Domain, Neighbours, Workload
+    >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2, "income": 2}), 3)
     >>> run = Tiers(Budget(rho=0.1)).prepare(workload, Neighbours.ADD_OR_REMOVE)
     >>> round(sum(cost.rho for cost in run.costs), 12)
