@@ -6,9 +6,9 @@ import ablation
 import adaptive
 import any_width
 import any_width_times
-import coverage
 import data_sets
 import grid
+import interval_coverage
 import learning
 import losses
 import scaling
@@ -29,6 +29,6 @@ EXPERIMENTS = {
         adaptive,
         learning,
         ablation,
-        coverage,
+        interval_coverage,
     )
 }

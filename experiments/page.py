@@ -7,10 +7,10 @@ from pathlib import Path
 from adaptive_words import describe_ablation, describe_adaptive, describe_learning
 from any_width_words import describe_any_width, describe_times
 from catalogue import EXPERIMENTS
-from coverage_words import describe_coverage
 from figures import RECORDED
 from findings import compared, gaussian_words, rounds_words, shares_words, sweep_words
 from grid import FACTORED, FULL
+from interval_coverage_words import describe_coverage
 from paper_data import NAMES
 from plots import draw_all
 from store import Row, Store

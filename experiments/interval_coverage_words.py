@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coverage import CHECK, TESTED_ON, TUNED_ON
+from interval_coverage import CHECK, TESTED_ON, TUNED_ON
 from store import Row
 from summary import of, table
 
