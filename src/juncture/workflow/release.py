@@ -108,6 +108,9 @@ def release(  # noqa: PLR0913
     begun = _open_unfinished(kept) if resume else None
     if not resume:
         _refuse_unfinished(kept)
+    # Compiling may be interrupted: neither journal nor ledger is left behind. And a large table in
+    # memory may leave no room near the process's own code, where the linker wants it.
+    load_routines()
     if not protected.n_records_is_public:  # nothing about the table is needed to prepare
         run = prepare_release(chosen, closing.rest, wanted, protected, check=check)
         _refuse_unaffordable(file, budget, [*closing.costs, *run.costs], begun)
@@ -121,7 +124,6 @@ def release(  # noqa: PLR0913
     settings = _describe_settings(known, budget, run, taken, shares)
     if begun is not None:
         begun.refuse_other_settings(settings)
-    load_routines()  # compiling may be interrupted: neither journal nor ledger is left behind
     journal = begun if kept is None or begun is not None else _begin_journal(kept, settings)
     book = Ledger(file) if file.exists() else Ledger.create(file, budget, protected)
     curator = Curator(source, book, journal)

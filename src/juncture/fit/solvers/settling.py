@@ -27,7 +27,7 @@ from juncture.tables.records import Codes
 _ROUNDS, _MAX_MEASURED = 2, 4
 # Records agree with potentials where their error is within so many times chance, or this share of
 # the noise.
-_CHANCE, _SMALL = 1.6, 0.05
+_CHANCE, _SMALL = 1.6, 0.2
 # The sweeps until records that measure the error have forgotten where they came from; then they
 # measure it so many times, some sweeps apart, which shows how far the figure itself is left to
 # chance: it is stated with so many of its own standard errors on top.
