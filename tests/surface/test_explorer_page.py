@@ -198,6 +198,84 @@ def test_a_third_attribute_slices(visit: Visit) -> None:
     assert visit.values(cells) == pytest.approx(list(table[:, :, 1].reshape(-1)))
 
 
+def test_one_attribute_by_another_as_bars_and_lines(visit: Visit) -> None:
+    """Bars side by side, stacked ones and lines have the cross-table's counts, and are clicked."""
+    page, marks = visit.page, ".series [data-at]"
+    visit.choose("age")
+    visit.choose("smoker")
+    expected = MODEL.project(("age", "smoker")).values
+    for form in ("Bars", "Stacked", "Lines"):
+        with page.expect_response("**/api/marginal"):
+            page.get_by_role("button", name=form, exact=True).click()
+        visit.settle()
+        assert visit.values(marks) == pytest.approx(list(expected.reshape(-1)))
+    assert page.locator(".series polyline").count() == 2
+    page.get_by_role("group", name="Form").get_by_role("button", name="Stacked").click()
+    visit.settle()
+    page.get_by_role("button", name="Row %").click()
+    heights = page.locator(".series rect").evaluate_all(
+        "all => all.map(e => e.height.baseVal.value)"
+    )
+    shares = [heights[at] / (heights[at] + heights[at + 1]) for at in range(0, 24, 2)]
+    assert shares == pytest.approx(list(expected[:, 0] / expected.sum(axis=1)), abs=1e-3)
+    with page.expect_response("**/api/marginal"):
+        page.locator(marks).nth(3).click()
+    visit.settle()
+    chips = page.locator(".chip").all_inner_texts()
+    assert chips == ["age is 21\n×", "smoker is true\n×"]
+
+
+def test_values_in_groups_are_asked_for_and_clicked(visit: Visit) -> None:
+    """Fewer values are ranges or the largest; a bar of several values is a condition on them."""
+    visit.choose("age")
+    with visit.page.expect_response("**/api/marginal"):
+        visit.page.get_by_label("Values", exact=True).select_option("5")
+    visit.settle()
+    bars = visit.page.locator("#answer-body [data-code]")
+    ages = MODEL.project(("age",)).values
+    labels = visit.page.locator(".bars .label").all_inner_texts()
+    assert labels == ["20 to 24", "25 to 29", "30 to 31"]
+    parts = [ages[:5].sum(), ages[5:10].sum(), ages[10:].sum()]
+    assert visit.values("#answer-body [data-code]") == pytest.approx(parts)
+    assert "age is shown in 3 ranges of its 12 values" in visit.page.locator(".notes").inner_text()
+    with visit.page.expect_response("**/api/marginal"):
+        bars.nth(1).click()
+    visit.settle()
+    assert visit.page.locator(".chip").all_inner_texts() == ["age 25 to 29\n×"]
+
+
+def test_sorting_percentages_and_their_link(browser: Any, address: str) -> None:
+    """Values sort by label or count, percentages are in the table, and a link keeps it all."""
+    visit = Visit(browser, address)
+    page, label = visit.page, ".bars .label"
+    visit.choose("work")
+    counts = list(MODEL.project(("work",)).values)
+    page.get_by_role("button", name="Largest").click()
+    assert visit.values("#answer-body [data-code]")[:3] == sorted(counts[:3], reverse=True)
+    page.get_by_role("button", name="A–Z").click()
+    assert page.locator(label).all_inner_texts()[:3] == ["<b>bold</b>", "it's mine", "none"]
+    visit.choose("age")
+    with page.expect_response("**/api/marginal"):
+        page.get_by_role("button", name="Bars", exact=True).click()
+    visit.settle()
+    page.get_by_role("button", name="Column %").click()
+    link, drawn = page.url, visit.values(".series [data-at]")
+    page.get_by_role("button", name="Table").click()
+    assert page.locator(".rows th").all_inner_texts() == ["work", "age", "count", "Column %"]
+    shown = visit.values(".rows td:nth-child(4)")
+    assert sum(shown) == pytest.approx(100.0 * SIZES["age"])
+    visit.page.reload()
+    visit.settle()
+    assert visit.values(".rows td:nth-child(4)") == pytest.approx(shown)
+    page.evaluate("link => { location.hash = new URL(link).hash; }", link)
+    sync_api.expect(page.locator(".series")).to_be_visible()
+    assert visit.values(".series [data-at]") == pytest.approx(drawn)
+    pressed = page.locator("#controls [aria-pressed=true]").all_inner_texts()
+    assert pressed == ["Chart", "Bars", "Column %", "A–Z"]
+    assert visit.complaints == []
+    visit.context.close()
+
+
 def test_clicking_a_bar_makes_a_condition(visit: Visit) -> None:
     """A bar becomes a condition, the numbers follow at once, and removing it undoes it."""
     visit.choose("work")
@@ -603,6 +681,40 @@ def test_independence_and_even_columns_are_told(browser: Any, steward_address: s
     visit.choose("unit")
     visit.choose("eye colour")
     assert "eye colour was never measured" in notes.inner_text()
+    even = "not counted: shown as even"
+    item = visit.page.get_by_role("option", name="eye colour")
+    assert even in item.inner_text()
+    assert visit.page.locator("#answer-title .even").inner_text() == even
+    with visit.page.expect_response("**/api/marginal"):
+        visit.page.locator(".heat thead th").nth(1).click()
+    visit.settle()
+    assert visit.page.get_by_role("button", name="Table").count() == 1
+    visit.page.get_by_role("button", name="Table").click()
+    assert visit.page.locator(".rows th .even").all_inner_texts() == [even]
+    visit.page.get_by_role("button", name="Add condition").click()
+    names = visit.page.get_by_label("Attribute", exact=True).locator("option").all_inner_texts()
+    assert [name for name in names if even in name] == [f"eye colour ({even})"]
+    visit.context.close()
+
+
+@pytest.mark.parametrize("window", [PHONE, DESKTOP])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_charts_of_two_fit_and_can_be_read(
+    browser: Any, steward_address: str, window: dict[str, int], scheme: str
+) -> None:
+    """Bars of many values stay inside the page, in different colours, with legible names."""
+    visit = Visit(browser, steward_address, viewport=window, color_scheme=scheme)
+    visit.page.evaluate("""() => { location.hash = encodeURIComponent(JSON.stringify(
+        { chosen: ["unit", "income"], conditions: [], form: "stacked", measure: "row" })); }""")
+    sync_api.expect(visit.page.locator(".series")).to_be_visible()
+    assert visit.overflow() <= 0
+    found = visit.page.evaluate(FAINT)
+    assert (found["faint"], found["seen"] > 40) == ([], True)
+    colours = visit.page.locator(".swatch").evaluate_all(
+        "all => all.map(e => getComputedStyle(e).backgroundColor)"
+    )
+    assert len(set(colours)) == len(colours) == 8
+    assert visit.complaints == []
     visit.context.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import itertools
 import json
@@ -46,6 +47,7 @@ from juncture.publish.explorer import limits
 from juncture.publish.explorer.answers import Answers
 from juncture.publish.explorer.facts import describe_fit, describe_guarantee
 from juncture.publish.explorer.frames import Kind
+from juncture.publish.explorer.groups import group_values
 from juncture.publish.explorer.guard import cookie_name
 from juncture.publish.explorer.question import (
     Between,
@@ -58,6 +60,7 @@ from juncture.publish.explorer.server import create_app, serve
 from juncture.publish.explorer.worker import respond
 from juncture.publish.release import Release
 from juncture.tables.codebook import OUTSIDE, Special
+from juncture.tables.columns import Period
 
 RELEASE = small_release()
 MODEL = RELEASE.model
@@ -469,6 +472,8 @@ def test_other_errors_show_no_detail() -> None:
         {"attributes": [], "conditions": [{"attribute": "age"}]},
         {"attributes": [], "conditions": [{"attribute": "nobody", "codes": [0]}]},
         {"attributes": [], "conditions": [{"attribute": "work", "low": 3}]},
+        {"attributes": ["age"], "max_values": [1]},
+        {"attributes": ["age"], "max_values": 4},
         {"attributes": [], "more": 1},
         [1],
     ],
@@ -496,8 +501,8 @@ def test_impossible_samples_are_refused(client: httpx.Client, query: str) -> Non
     assert "must be" in reply.json()["error"]
 
 
-def test_large_answers_are_refused() -> None:
-    """More combinations than the limit, or an attribute with too many values, are not computed."""
+def test_attributes_with_many_values_are_answered_in_groups() -> None:
+    """Charts that would be too large come in ranges; large answers to SQL are refused."""
     domain = Domain({"a": 300, "b": 300, "wide": limits.MAX_CELLS + 1})
     flat = [Factor(domain.project((name,)), np.zeros(size)) for name, size in domain.items()]
     model = Model.of_potentials(domain, flat, 9.0)
@@ -506,24 +511,70 @@ def test_large_answers_are_refused() -> None:
         running(create_app(Release(model=model), token=TOKEN)) as url,
         httpx.Client(base_url=url, headers=headers) as client,
     ):
-        two = {"attributes": ["a", "b"]}
+        for names in (["a", "b"], ["wide"], ["wide", "a", "b"]):
+            reply = client.post("/api/marginal", json={"attributes": names})
+            assert reply.status_code == 200, reply.text
+            found = reply.json()
+            assert found["count"] == pytest.approx(9.0)
+            assert math.prod(found["shape"]) == len(found["cells"]) <= limits.MAX_CELLS
+            assert "ranges of its" in " ".join(found["notes"])
         same = {"sql": "SELECT a, b, COUNT(*) FROM t GROUP BY 1, 2"}
-        wide = {"attributes": ["wide"]}
         also = {"sql": "SELECT Wide, COUNT(*) FROM t GROUP BY 1"}
-        for path, body in (("marginal", two), ("sql", same), ("marginal", wide), ("sql", also)):
-            reply = client.post(f"/api/{path}", json=body)
+        for body in (same, also):
+            reply = client.post("/api/sql", json=body)
             assert reply.status_code == 400
             assert "must" in reply.json()["error"]
         below = client.post("/api/sql", json={"sql": "SELECT COUNT(*) FROM t WHERE wide < 4"})
         assert below.json()["rows"][0][0] == pytest.approx(9.0 * 4 / domain["wide"])
 
 
+@pytest.mark.parametrize("conditions", [[], [{"attribute": "smoker", "codes": [1]}]])
+@pytest.mark.parametrize("names", [["age", "work"], ["work"], [ODD, "age", "pay"]])
+def test_groups_add_up_the_cells_of_their_values(
+    client: httpx.Client, names: list[str], conditions: list[dict[str, Any]]
+) -> None:
+    """Each value is in one group, and a group counts what its values count; so does its query."""
+    wanted = {"age": 4, "work": 4, "pay": 4, ODD: 2}
+    body = {"attributes": names, "conditions": conditions}
+    reply = client.post("/api/marginal", json=body | {"max_values": [wanted[n] for n in names]})
+    found = reply.json()
+    expected = _marginal(client, names, *conditions)
+    for number, (name, axis) in enumerate(zip(names, found["axes"], strict=True)):
+        codes = [value["codes"] for value in axis["values"]]
+        assert sorted(itertools.chain(*codes)) == list(range(SIZES[name]))
+        assert len(codes) <= wanted[name]
+        parts = [expected.take(each, axis=number).sum(axis=number) for each in codes]
+        expected = np.stack(parts, axis=number)
+    assert np.array(found["cells"]).reshape(found["shape"]) == pytest.approx(expected)
+    labels = [[value["label"] for value in axis["values"]] for axis in found["axes"]]
+    told = dict(zip(itertools.product(*labels), expected.reshape(-1), strict=True))
+    for *keys, count in MODEL.sql(found["sql"]).rows:
+        assert count == pytest.approx(told[tuple(keys)])
+
+
+def test_the_largest_values_are_shown() -> None:
+    """Without an order, the largest are kept, with all others as one; what is special stays."""
+    coding = Coding(("a", "b", "others", "d", "e", None, OUTSIDE))
+    groups = group_values(coding, 5, np.array([1.0, 9.0, 2.0, 8.0, 3.0, 50.0, 0.0]))
+    assert [(g.label, g.codes) for g in groups] == [
+        ("b", (1,)), ("d", (3,)), ("others", (0, 2, 4)), ("missing", (5,)), ("outside", (6,)),
+    ]  # fmt: skip
+    few = group_values(coding, 7, np.ones(7))
+    assert [g.codes for g in few] == [(code,) for code in range(7)]
+
+
+def test_days_become_months_and_then_years() -> None:
+    """Ranges of dates are those of the calendar, where they are few enough."""
+    column = Date(low=dt.date(2023, 11, 20), high=dt.date(2025, 2, 3), period=Period.DAY)
+    months, years = (group_values(column.coding, n, None) for n in (20, 5))
+    assert [g.label for g in months][:3] == ["2023-11", "2023-12", "2024-01"]
+    assert [(g.label, len(g.codes)) for g in years] == [("2023", 42), ("2024", 366), ("2025", 34)]
+
+
 # Synthetic records.
 
 
 def _people() -> Release:
-    import datetime as dt  # noqa: PLC0415
-
     schema = Schema(
         {
             "age": Integer(low=17, high=30),

@@ -7,13 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from juncture._util.text import choose_name
-from juncture.errors import InvalidInput, ModelTooLarge
+from juncture.errors import InvalidInput
 from juncture.fit.replicas import Replicas
 from juncture.model.sql.answer import SqlAnswer
 from juncture.model.sql.notes import InBins, Range, find_dependence_notes
 from juncture.publish.explorer import limits
-from juncture.publish.explorer.facts import Facts, collect_facts
+from juncture.publish.explorer.facts import Facts, collect_facts, is_ordered
+from juncture.publish.explorer.groups import (
+    Axis,
+    choose_sizes,
+    describe_axis,
+    group_values,
+    write_case,
+)
 from juncture.publish.explorer.question import (
     Between,
     Condition,
@@ -50,7 +59,8 @@ class Answers:
         match question["ask"]:
             case "marginal":
                 conditions = [read_condition(each) for each in question["conditions"]]
-                return self.marginal(validate_attributes(question["attributes"]), conditions)
+                attributes = validate_attributes(question["attributes"])
+                return self.marginal(attributes, conditions, question["max_values"])
             case "sql":
                 return self.sql(question["sql"])
             case _:
@@ -58,22 +68,76 @@ class Answers:
                 n, seed = question["n"], question["seed"]
                 return self.write_records(question["path"], n, seed, conditions)
 
-    def marginal(self, attributes: Sequence[str], conditions: Sequence[Condition]) -> Answer:
-        """The counts for a chart, all cells in order, and the query that they come from."""
-        shape = self.domain.project(attributes).shape
-        self._refuse_large(attributes)
-        query = build_sql(self.model.codebook, attributes, conditions)
-        cells = self.model.sql_counts(query).reshape(-1)
-        summary = self._summarise(attributes, conditions, cells)
+    def marginal(
+        self,
+        attributes: Sequence[str],
+        conditions: Sequence[Condition],
+        max_values: Sequence[int | None] = (),
+    ) -> Answer:
+        """The counts for a chart, all cells in order, and the query that they come from.
+
+        - `max_values`: for each attribute, how many values to show it by; None for all. Where all
+          combinations would be too many, the attributes with the most values get fewer.
+        """
+        book = self.model.codebook
+        axes = self._group(attributes, conditions, max_values)
+        cases = {n: write_case(n, book[n], axis.groups) for n, axis in axes.items()}
+        query = build_sql(book, attributes, conditions, cases)
+        cells = self._count_groups(query, attributes, axes)
+        whole = None if axes else cells.reshape(-1)
+        summary = self._summarise(attributes, conditions, whole)
+        summary["notes"] = [*(str(axis) for axis in axes.values()), *summary["notes"]]
         return {
             "sql": query,
             "columns": [*attributes, choose_name("count", attributes)],
-            "shape": list(shape),
-            "cells": cells.tolist(),
+            "shape": list(cells.shape),
+            "cells": cells.reshape(-1).tolist(),
             "count": float(cells.sum()),
-            "half_widths": self._find_half_widths(attributes, conditions),
+            "half_widths": None if axes else self._find_half_widths(attributes, conditions),
+            "axes": [self._describe_axis(axes.get(name)) for name in attributes],
             **summary,
         }
+
+    def _group(
+        self,
+        attributes: Sequence[str],
+        conditions: Sequence[Condition],
+        max_values: Sequence[int | None],
+    ) -> dict[str, Axis]:
+        """The attributes that are shown in groups: what is largest, is so under the conditions."""
+        book, axes = self.model.codebook, dict[str, Axis]()
+        self.domain.project(attributes)  # refuses those that there are not
+        for name, size in choose_sizes(self.domain, attributes, max_values).items():
+            ordered = is_ordered(self.release, name)
+            query = build_sql(book, [name], conditions)
+            groups = group_values(
+                book[name], size, None if ordered else self.model.sql_counts(query)
+            )
+            if any(len(group.codes) > 1 for group in groups):
+                axes[name] = Axis(name, tuple(groups), ordered)
+        return axes
+
+    def _count_groups(
+        self, query: str, attributes: Sequence[str], axes: Mapping[str, Axis]
+    ) -> Vector:
+        """The records of every combination, an axis for each attribute.
+
+        SQL has groups in the order of their first codes; here they stand as the axis has them.
+        """
+        shape = [len(axes[n].groups) if n in axes else self.domain[n] for n in attributes]
+        cells = self.model.sql_counts(query, max_groups=limits.MAX_CELLS).reshape(shape)
+        for number, name in enumerate(attributes):
+            if name in axes:
+                firsts = np.argsort([min(group.codes) for group in axes[name].groups])
+                cells = np.take(cells, np.argsort(firsts), axis=number)
+        return cells
+
+    def _describe_axis(self, axis: Axis | None) -> Answer | None:
+        if axis is None:
+            return None
+        size = self.domain[axis.attribute]
+        coding = self.model.codebook[axis.attribute]
+        return describe_axis(axis, coding, with_codes=size <= limits.MAX_VALUES)
 
     def _find_half_widths(
         self, attributes: Sequence[str], conditions: Sequence[Condition]
@@ -88,7 +152,7 @@ class Answers:
         return [value if math.isfinite(value) else None for value in found.tolist()]
 
     def _summarise(
-        self, attributes: Sequence[str], conditions: Sequence[Condition], cells: Vector
+        self, attributes: Sequence[str], conditions: Sequence[Condition], cells: Vector | None
     ) -> Answer:
         """What a chart rests on, and the ranges of its count and of its mean where bins are wide.
 
@@ -108,7 +172,12 @@ class Answers:
             row, ranges = answer.rows[0], _list_ranges(answer)[0]
             count_range = ranges[0]
             mean, mean_range = (row[1], ranges[1]) if numbers else (None, None)
-            if numbers and mean_range is None and attributes[0] not in limited:
+            if (
+                cells is not None
+                and numbers
+                and mean_range is None
+                and attributes[0] not in limited
+            ):
                 # SQL has no ranges where numbers are negative, the counts of all bins do.
                 known = find_mean(self.model.codebook[attributes[0]], cells)
                 mean_range = None if known is None else _to_pair(known.bins)
@@ -149,21 +218,6 @@ class Answers:
             codes = find_codes(self.model.codebook, conditions)
             release = replace(release, model=self.model.condition_codes(codes))
         return {"records": release.write_records(path, n, rng=seed)}
-
-    def _refuse_large(self, attributes: Sequence[str]) -> None:
-        """Refuse a chart that would be too large, before anything is computed."""
-        for name in attributes:
-            if self.domain[name] > limits.MAX_VALUES:
-                raise ModelTooLarge(
-                    f"`attributes` must have at most {limits.MAX_VALUES:,} values to be shown; "
-                    f"got {name!r} with {self.domain[name]:,}. Ask about ranges of it, with WHERE."
-                )
-        n_cells = self.domain.size_of(attributes)
-        if n_cells > limits.MAX_CELLS:
-            raise ModelTooLarge(
-                f"`attributes` must make at most {limits.MAX_CELLS:,} combinations here; got "
-                f"{n_cells:,}. Choose fewer attributes, or use juncture in Python for large tables."
-            )
 
 
 def _list_ranges(answer: SqlAnswer) -> list[list[list[float] | None]]:

@@ -97,9 +97,16 @@ def _describe_attribute(model: Model, name: str, column: Column | None) -> Facts
         return {**description, "kind": "many", "values": [], "sparks": []}
     counts = np.asarray(model.project((name,)).values)
     kind = "codes" if name not in book.codings else _display(coding, column)
-    values = [_describe_value(coding, code) for code in range(size)]
+    values = [describe_value(coding, code) for code in range(size)]
     sparks = [round(float(height), 3) for height in bar_heights(counts, _SPARKS)]
     return {**description, "kind": kind, "values": values, "sparks": sparks}
+
+
+def is_ordered(release: Release, name: str) -> bool:
+    """Whether values of an attribute that follow each other belong together."""
+    book = release.model.codebook
+    column = release.schema.columns.get(name) if release.schema else None
+    return name not in book.codings or _display(book[name], column) is not Display.TEXTS
 
 
 def _display(coding: Coding, column: Column | None) -> Display:
@@ -107,7 +114,7 @@ def _display(coding: Coding, column: Column | None) -> Display:
     return column.display if column and column.coding == coding else display_of(coding)
 
 
-def _describe_value(coding: Coding, code: int) -> Facts:
+def describe_value(coding: Coding, code: int) -> Facts:
     """A value as the page shows it, as SQL writes it, and as a number where it is one."""
     meaning, label = coding.meanings[code], coding.labels[code]
     if isinstance(meaning, tuple) and coding.period is not None:

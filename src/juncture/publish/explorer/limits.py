@@ -6,6 +6,9 @@ MAX_ANSWER_VALUES = 500_000
 """The groups in one answer times its columns."""
 MAX_VALUES = 4_000
 """The values of an attribute that is shown: the page gets all of them."""
+GROUPS = {0: 1, 1: 150, 2: 36, 3: 24}
+"""How many groups of values an attribute gets that has too many of them, for each number of
+attributes in a chart: few enough to be read, and for all combinations to be one answer."""
 MAX_RECORDS = 1_000_000
 """The synthetic records in one download."""
 MAX_BYTES = 64 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -43,15 +43,25 @@ Condition = OneOf | Between
 
 
 def build_sql(
-    codebook: Codebook, attributes: Sequence[str], conditions: Iterable[Condition]
+    codebook: Codebook,
+    attributes: Sequence[str],
+    conditions: Iterable[Condition],
+    cases: Mapping[str, str] | None = None,
 ) -> str:
-    """A SELECT that counts all combinations of some attributes' values, under conditions."""
+    """A SELECT that counts all combinations of some attributes' values, under conditions.
+
+    - `cases`: for attributes that are counted in groups, the group of a value as an expression.
+    """
     domain = codebook.domain
-    names = [quote_identifier(name) for name in domain.project(attributes)]
-    outputs = [*names, f"COUNT(*) AS {quote_identifier(choose_name('count', attributes))}"]
-    lines = [f"SELECT {', '.join(outputs)}", *_source_lines(codebook, conditions)]
+    names = {name: quote_identifier(name) for name in domain.project(attributes)}
+    given = cases or {}
+    outputs = [f"{given[n]} AS {text}" if n in given else text for n, text in names.items()]
+    outputs.append(f"COUNT(*) AS {quote_identifier(choose_name('count', attributes))}")
+    joint = ",\n  " if given else ", "
+    lines = [f"SELECT {joint.join(outputs)}", *_source_lines(codebook, conditions)]
     if names:
-        lines.append(f"GROUP BY {', '.join(names)}")
+        keys = [str(rank + 1) if n in given else names[n] for rank, n in enumerate(names)]
+        lines.append(f"GROUP BY {', '.join(keys)}")
     return "\n".join(lines)
 
 

@@ -60,6 +60,10 @@ class MarginalBody(_RequestBody):
     """The question behind a chart."""
 
     attributes: list[str] = Field(default_factory=list)
+    max_values: Annotated[
+        list[Annotated[int, Field(ge=2, le=limits.MAX_VALUES)] | None], Field(max_length=3)
+    ] = Field(default_factory=list)
+    """For each attribute, how many values to show it by: the largest, or ranges. None for all."""
     conditions: Annotated[list[ConditionBody], Field(max_length=limits.MAX_CONDITIONS)] = Field(
         default_factory=list
     )

@@ -26,8 +26,8 @@ const post = (path, body, signal) => ask(path, {
 });
 
 export const release = () => ask("/api/release");
-export const marginal = (attributes, conditions, signal) =>
-  post("/api/marginal", { attributes, conditions }, signal);
+export const marginal = (attributes, conditions, maxValues, signal) =>
+  post("/api/marginal", { attributes, conditions, max_values: maxValues }, signal);
 export const sql = (text, signal) => post("/api/sql", { sql: text }, signal);
 
 export function sampleAddress(n, format, seed, conditions) {

@@ -1,17 +1,23 @@
 // The page: one state, one chart of it, and the query behind the chart.
 
 import * as api from "./api.js";
+import { SORTS, arrange, makeAxis, wholes } from "./axes.js";
 import { bars } from "./bars.js";
 import { ConditionDialog, drawChips, replaceCondition, toggleValues } from "./conditions.js";
 import { byId, node, prose, say, segments, svg } from "./dom.js";
 import { asCsv, asJson, copyText, fileName, save } from "./download.js";
 import { Editor } from "./editor.js";
-import { between, count, integer, number, share } from "./format.js";
+import { EVEN, between, count, integer, number, share } from "./format.js";
 import { MEASURES, drawSlicer, heat, isLarge, takeSlice } from "./heat.js";
 import { AttributeList } from "./attributes.js";
 import { rowsTable } from "./rows.js";
+import { MAX_SERIES, canLine, series } from "./series.js";
 
-const state = { chosen: [], conditions: [], measure: "count", view: "chart", slice: null, numbers: null, sql: "" };
+const FIRST = { chosen: [], conditions: [], measure: "count", form: "heat", sort: "given", detail: null, view: "chart", slice: null, numbers: null, sql: "" };
+const FORMS = [["heat", "Heatmap"], ["bars", "Bars"], ["stacked", "Stacked"], ["lines", "Lines"]];
+const DETAILS = [null, 40, 20, 10, 5]; // how many values of each attribute are shown at most
+const MAX_BARS = 40;
+const state = { ...FIRST };
 let release = null;
 let attributes = new Map();
 let answer = null; // what is shown: { sql, columns, cells, shape, ... } or { sql, columns, rows }
@@ -110,12 +116,17 @@ function setConditions(conditions) {
   refresh();
 }
 
-// A bar or a cell was clicked.
+// Bars or cells were clicked: axes, and places along them.
 function select(choices) {
   let { conditions } = state;
-  for (const [attribute, codes] of choices) {
-    const has = chosenCodes(attribute);
-    if (choices.length === 1 || !codes.every((code) => has.has(code))) conditions = toggleValues(conditions, attribute, codes);
+  for (const [axis, places] of choices) {
+    if (places.some((place) => axis.codes[place] === null)) {
+      say(`${axis.name} has too many values for a condition by clicking. Use WHERE in the query.`);
+      return;
+    }
+    const codes = places.flatMap((place) => axis.codes[place]);
+    const has = chosenCodes(axis);
+    if (choices.length === 1 || !codes.every((code) => has.has(code))) conditions = toggleValues(conditions, attributes.get(axis.name), codes);
   }
   setConditions(conditions);
 }
@@ -123,10 +134,17 @@ function select(choices) {
 const chosenCodes = (attribute) =>
   new Set(state.conditions.find((each) => each.attribute === attribute.name)?.codes ?? []);
 
+// The places along an axis whose values are all in a condition.
+function chosenPlaces(axis) {
+  const codes = chosenCodes(axis);
+  return new Set([...axis.values.keys()].filter((place) => axis.codes[place]?.every((code) => codes.has(code))));
+}
+
 // The question is kept in the address, so that reloading, or a link, shows the same answer.
 function remember() {
-  const { chosen, conditions, measure, view, slice, sql } = state;
-  const asked = view === "sql" ? { chosen, conditions, measure, sql } : { chosen, conditions, measure, view, slice };
+  const { view, slice, sql, numbers: _, ...kept } = state;
+  const { chosen, conditions } = kept;
+  const asked = view === "sql" ? { ...kept, sql } : { ...kept, view, slice };
   const plain = !chosen.length && !conditions.length && view !== "sql";
   const text = plain ? "" : `#${encodeURIComponent(JSON.stringify(asked))}`;
   history.replaceState(null, "", `${location.pathname}${text}`);
@@ -150,20 +168,22 @@ async function reopen() {
 }
 
 function restore() {
-  Object.assign(state, { chosen: [], conditions: [], measure: "count", view: "chart", slice: null, numbers: null, sql: "" });
+  Object.assign(state, FIRST);
   try {
     const kept = JSON.parse(decodeURIComponent(location.hash.slice(1)));
     if (typeof kept.sql === "string") state.sql = kept.sql;
     if (kept.view === "table") state.view = "table";
     if (Number.isInteger(kept.slice)) state.slice = kept.slice;
+    const known = (choices, value) => choices.some(([name]) => name === value);
+    if (known(FORMS, kept.form)) state.form = kept.form;
+    if (known(SORTS, kept.sort)) state.sort = kept.sort;
+    if (DETAILS.includes(kept.detail)) state.detail = kept.detail;
+    if (known(MEASURES, kept.measure)) state.measure = kept.measure;
     state.chosen = kept.chosen.filter((name) => attributes.has(name)).slice(0, 3);
     state.conditions = kept.conditions.filter((each) => {
       const attribute = attributes.get(each.attribute);
       return attribute && (each.codes ? each.codes.every((code) => attribute.values[code]) : "low" in each);
     });
-    if (MEASURES.some(([name]) => name === kept.measure)) state.measure = kept.measure;
-    const third = attributes.get(state.chosen[2]);
-    if (!third?.values[state.slice]) state.slice = null;
   } catch { /* no state, or not ours */ }
 }
 
@@ -193,7 +213,7 @@ async function refresh() {
     (condition) => setConditions(replaceCondition(state.conditions, condition.attribute, null)));
   hideProblem();
   try {
-    answer = await askQuestion((signal) => api.marginal(state.chosen, state.conditions, signal));
+    answer = await askQuestion((signal) => api.marginal(state.chosen, state.conditions, maxValues(), signal));
   } catch (error) {
     if (error.name !== "AbortError") showRefusal(error);
     return;
@@ -205,6 +225,13 @@ async function refresh() {
     ? `${count(answer.count)}${range} of ${count(release.total)} records · ${share(answer.count / release.total)}` : "";
   drawAnswer();
   say(`${byId("answer-title").textContent}: ${count(answer.count)} records`);
+}
+
+// How many values each attribute is shown by: charts with bars and lines have room for some only.
+function maxValues() {
+  const { chosen, detail, form } = state;
+  const room = chosen.length < 2 || form === "heat" ? [] : [form === "lines" ? null : MAX_BARS, MAX_SERIES];
+  return chosen.map((_, axis) => Math.min(detail ?? Infinity, room[axis] ?? Infinity)).map((size) => (size < Infinity ? size : null));
 }
 
 async function runSql() {
@@ -230,39 +257,79 @@ async function runSql() {
 
 // Drawing the answer.
 
+let shownCells = [], shownHalves = null; // those of the answer, in the order in which they are shown
+
 function drawAnswer() {
   const held = focusMark();
-  const shown = state.view === "sql" ? null : state.chosen.map((name) => attributes.get(name));
+  const shown = state.view === "sql" ? null : arrangeAnswer();
   byId("answer-title").replaceChildren(...title(shown));
   byId("controls").replaceChildren(...controls(shown));
   byId("answer-body").replaceChildren(...content(shown));
   refocus(held);
 }
 
+// Whether lines are shown: they need an order, and keep to it.
+function isLines() {
+  return state.view === "chart" && chartForm() === "lines";
+}
+
+function chartForm() {
+  if (state.chosen.length < 2) return null;
+  const first = makeAxis(attributes.get(state.chosen[0]), answer.axes[0]);
+  return state.form === "lines" && !canLine(first) ? "bars" : state.form;
+}
+
+function arrangeAnswer() {
+  const axes = state.chosen.map((name, index) => makeAxis(attributes.get(name), answer.axes[index]));
+  const sorted = arrange(axes, answer.shape, answer.cells, isLines() ? "given" : state.sort);
+  shownCells = sorted.move(answer.cells);
+  shownHalves = answer.half_widths ? sorted.move(answer.half_widths) : null;
+  if (state.slice !== null && !sorted.axes[2]?.values[state.slice]) state.slice = null;
+  return sorted.axes;
+}
+
 function title(shown) {
   if (!shown) return ["Your query"];
   if (!shown.length) return [state.conditions.length ? "Matching records" : "What would you like to see?"];
-  return shown.flatMap((each, index) => (index ? [node("span", { class: "times" }, " × "), each.name] : [each.name]));
+  return shown.flatMap((each, index) => [
+    index ? node("span", { class: "times" }, " × ") : "", each.name,
+    each.counted ? "" : node("span", { class: "even" }, EVEN),
+  ]);
 }
 
 function controls(shown) {
-  const made = [];
   const redraw = (changes) => { Object.assign(state, changes); remember(); drawAnswer(); };
+  const ask = (changes) => { Object.assign(state, changes); refresh(); };
   if (!shown) {
-    made.push(node("button", { type: "button", class: "small", onclick: showChart }, "Back to the chart"));
-  } else if (shown.length) {
-    if (shown.length > 1 && state.view === "chart") {
-      made.push(segments("Show", MEASURES, state.measure, (measure) => redraw({ measure })));
-      if (isLarge(...shown)) {
-        const on = state.numbers ?? false;
-        made.push(node("button", { type: "button", class: "small", "aria-pressed": String(on), onclick: () => redraw({ numbers: !on }) }, on ? "Hide numbers" : "Show numbers"));
-      }
-      made.push(node("button", { type: "button", class: "small", title: "Exchange rows and columns", onclick: swap }, "Swap"));
-    }
-    made.push(segments("View", [["chart", "Chart"], ["table", "Table"]], state.view, (view) => redraw({ view })));
+    return [node("button", { type: "button", class: "small", onclick: showChart }, "Back to the chart"), downloads(), linkButton()];
   }
-  if (!shown || shown.length) made.push(downloads(), linkButton());
-  return made;
+  if (!shown.length) return [];
+  const made = [segments("View", [["chart", "Chart"], ["table", "Table"]], state.view, (view) => redraw({ view }))];
+  const two = shown.length > 1;
+  if (two && state.view === "chart") {
+    const ordered = canLine(makeAxis(attributes.get(state.chosen[0]), answer.axes[0]));
+    made.push(segments("Form", FORMS.filter(([form]) => ordered || form !== "lines"), chartForm(), (form) => ask({ form })));
+  }
+  made.push(segments("Show", two ? MEASURES : MEASURES.slice(0, 2), two || state.measure === "all" ? state.measure : "count", (measure) => redraw({ measure })));
+  if (!isLines()) made.push(segments("Sort", SORTS, state.sort, (sort) => redraw({ sort })));
+  if (shown.some((each) => each.grouped || each.size > DETAILS.at(-1))) made.push(detailChoice(ask));
+  if (two && state.view === "chart") {
+    if (state.form === "heat" && isLarge(...shown)) {
+      const on = state.numbers ?? false;
+      made.push(node("button", { type: "button", class: "small", "aria-pressed": String(on), onclick: () => redraw({ numbers: !on }) }, on ? "Hide numbers" : "Show numbers"));
+    }
+    made.push(node("button", { type: "button", class: "small", title: "Exchange rows and columns", onclick: swap }, "Swap"));
+  }
+  return [...made, downloads(), linkButton()];
+}
+
+function detailChoice(ask) {
+  const select = node("select", {
+    class: "small", "aria-label": "Values", title: "More values become ranges, or the largest and others",
+    onchange: () => ask({ detail: select.value === "" ? null : Number(select.value), slice: null }),
+  }, ...DETAILS.map((size) => node("option", { value: size === null ? "" : String(size) }, size === null ? "All values" : `At most ${size} values`)));
+  select.value = state.detail === null ? "" : String(state.detail);
+  return select;
 }
 
 function swap() {
@@ -294,17 +361,30 @@ function linkButton() {
 
 // The answer as rows: those of SQL, or a row for each cell of the chart.
 function tabular() {
-  if (answer.rows) return answer;
-  const shown = state.chosen.map((name) => attributes.get(name));
-  const rows = answer.cells.map((value, at) => {
+  if (answer.rows) return { ...answer, even: answer.columns.filter((name) => attributes.get(name)?.counted === false) };
+  const shown = arrangeAnswer();
+  const part = partOf(shown);
+  const rows = shownCells.map((value, at) => {
     const codes = [];
     for (let axis = shown.length - 1, rest = at; axis >= 0; axis--) {
       codes[axis] = rest % answer.shape[axis];
       rest = Math.floor(rest / answer.shape[axis]);
     }
-    return [...codes.map((code, axis) => plain(shown[axis], code)), value];
+    const parts = part ? [100 * (value / part(codes) || 0)] : [];
+    return [...codes.map((code, axis) => plain(shown[axis], code)), value, ...parts];
   });
-  return { sql: answer.sql, columns: answer.columns, rows, notes: answer.notes };
+  const named = part ? MEASURES.filter(([name]) => name === state.measure).map(([, text]) => text) : [];
+  const even = shown.filter((each) => !each.counted).map((each) => each.name);
+  return { sql: answer.sql, columns: [...answer.columns, ...named], rows, notes: answer.notes, even };
+}
+
+// What each count is a percentage of, as chosen; null for counts alone.
+function partOf(shown) {
+  if (!shown.length || state.measure === "count" || (shown.length === 1 && state.measure !== "all")) return null;
+  const [n, deep] = [answer.shape[1] ?? 1, answer.shape[2] ?? 1];
+  const slices = new Array(deep).fill(0).map((_, k) => wholes(deep === 1 ? shownCells : takeSlice(answer.shape, shownCells, k), n));
+  const all = slices.reduce((sum, each) => sum + each.total, 0);
+  return state.measure === "all" ? () => all : ([i, j, k]) => slices[k ?? 0].whole(state.measure)(i, j);
 }
 
 function plain(attribute, code) {
@@ -318,17 +398,21 @@ function content(shown) {
   if (!shown.length) return empty();
   if (!(answer.count > 0)) return [node("div", { class: "empty" }, node("p", { class: "lead" }, "No records match these conditions."))];
   if (shown.length === 1) {
-    return [...bars(shown[0], answer.cells, chosenCodes(shown[0]), (codes) => select([[shown[0], codes]]), answer.mean, answer.half_widths), ...notes()];
+    const [axis] = shown;
+    const toggle = (at) => select([[axis, at]]);
+    return [...bars(axis, shownCells, chosenPlaces(axis), toggle, answer.mean, shownHalves, state.measure === "all" ? "all" : "count"), ...notes()];
   }
   const [rows, columns, third] = shown;
-  const table = heat({
+  const drawing = {
     rows, columns, measure: state.measure,
-    cells: takeSlice(answer.shape, answer.cells, state.slice),
-    numbers: state.numbers ?? !isLarge(rows, columns),
+    cells: takeSlice(answer.shape, shownCells, state.slice),
     width: byId("answer-body").clientWidth - 40,
-    chosen: { rows: chosenCodes(rows), columns: chosenCodes(columns) },
     take: (i, j) => select([...(i < 0 ? [] : [[rows, [i]]]), ...(j < 0 ? [] : [[columns, [j]]])]),
-  });
+  };
+  const table = state.form === "heat" ? heat({
+    ...drawing, numbers: state.numbers ?? !isLarge(rows, columns),
+    chosen: { rows: chosenPlaces(rows), columns: chosenPlaces(columns) },
+  }) : series({ ...drawing, form: chartForm() });
   const slices = third ? [drawSlicer(third, state.slice, (slice) => { state.slice = slice; remember(); drawAnswer(); })] : [];
   return [...slices, ...table, ...notes()];
 }

@@ -2,6 +2,7 @@
 
 import { sparks } from "./bars.js";
 import { byId, node } from "./dom.js";
+import { EVEN } from "./format.js";
 
 const KINDS = { numbers: "numbers", intervals: "intervals", dates: "dates", codes: "codes", texts: "values", many: "values" };
 
@@ -29,7 +30,7 @@ export class AttributeList {
       onclick: (event) => { this.rove(event.currentTarget); this.choose(each.name); },
     },
     node("span", { class: "name" }, each.name),
-    node("span", { class: "size" }, `${each.size.toLocaleString("en")} ${KINDS[each.kind]}${each.counted ? "" : ", not measured"}`),
+    node("span", { class: "size" }, `${each.size.toLocaleString("en")} ${KINDS[each.kind]}`, each.counted ? null : node("span", { class: "even" }, EVEN)),
     sparks(each.sparks))));
   }
 

@@ -7,12 +7,12 @@ const MAX_COLUMNS = 150;
 
 // `mean` is what the server knows of it where numbers are in bins: its value and its range.
 // `halfWidths` has half of the interval of each count, where it is known.
-export function bars(attribute, cells, chosen, toggle, mean = null, halfWidths = null) {
+export function bars(attribute, cells, chosen, toggle, mean = null, halfWidths = null, measure = "count") {
   const regular = [], special = [];
   attribute.values.forEach((value, code) => (value.special ? special : regular).push(code));
   const least = attribute.kind === "codes" ? 24 : 10;
   const columns = isOrdered(attribute) && regular.length > least;
-  const drawing = { attribute, cells, chosen, toggle, mean, halfWidths, total: cells.reduce((a, b) => a + b, 0) };
+  const drawing = { attribute, cells, chosen, toggle, mean, halfWidths, measure, total: cells.reduce((a, b) => a + b, 0) };
   const parts = columns
     ? [...histogram(drawing, regular), special.length ? list(drawing, special) : null]
     : [list(drawing, [...regular, ...special])];
@@ -120,7 +120,8 @@ function histogram(drawing, codes) {
     const rule = node("div", { class: "rule" });
     rule.style.bottom = `${25 * part}%`;
     if (part) rules.push(rule);
-    const mark = node("span", {}, compact((top * part) / 4));
+    const at = (top * part) / 4;
+    const mark = node("span", {}, drawing.measure === "count" ? compact(at) : share(at / drawing.total));
     mark.style.bottom = `${25 * part}%`;
     marks.push(mark);
   }
@@ -130,7 +131,7 @@ function histogram(drawing, codes) {
     ticks(attribute, ranges))];
 }
 
-function niceTop(value) {
+export function niceTop(value) {
   if (!(value > 0)) return 0;
   const unit = 10 ** Math.floor(Math.log10(value));
   return [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10].map((step) => step * unit).find((top) => top >= value);
@@ -211,7 +212,7 @@ function brush(columns, items, show, rest, select) {
 }
 
 function summary({ attribute, cells, total, mean }) {
-  if (!hasNumbers(attribute) || attribute.kind === "codes" || !(total > 0)) return null;
+  if (!hasNumbers(attribute) || attribute.kind === "codes" || attribute.grouped || !(total > 0)) return null;
   let mass = 0, sum = 0;
   attribute.values.forEach((value, code) => {
     if (value.special) return;

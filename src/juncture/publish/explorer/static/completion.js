@@ -1,5 +1,7 @@
 // What could come at the caret: columns, values of the compared column, SQL's own words.
 
+import { EVEN } from "./format.js";
+
 const TOKEN = /'(?:[^']|'')*'?|"(?:[^"]|"")*"?|--[^\n]*|\d+(?:\.\d+)?(?:e[+-]?\d+)?|[\p{L}_][\p{L}\p{N}_]*|<=|>=|<>|!=|\s+|./giu;
 
 export const KEYWORDS = [
@@ -81,7 +83,7 @@ export function completions(text, caret, attributes, asked) {
   if (quiet) return { from, entries: [] };
   if (column && prefix[0] !== '"') return { from, entries: rankEntries(valuesOf(column), prefix) };
   if (prefix[0] === "'" || /^\d/.test(prefix) || (!prefix && !asked)) return { from, entries: [] };
-  const columns = attributes.map((each) => ({ key: each.name, text: each.sql, hint: `${each.size} values` }));
+  const columns = attributes.map((each) => ({ key: each.name, text: each.sql, hint: each.counted ? `${each.size} values` : EVEN }));
   const words = prefix[0] === '"' ? [] : [
     ...FUNCTIONS.map((word) => ({ key: word, text: word, hint: "function" })),
     ...KEYWORDS.map((word) => ({ key: word, text: word, hint: "" })),

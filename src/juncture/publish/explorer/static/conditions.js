@@ -1,7 +1,7 @@
 // Conditions, at most one per attribute: chips that show them, a dialog that edits them.
 
 import { byId, node, segments } from "./dom.js";
-import { conditionWords, hasNumbers } from "./format.js";
+import { EVEN, conditionWords, hasNumbers } from "./format.js";
 
 // The conditions with some values of an attribute added, or removed if all of them were there.
 export function toggleValues(conditions, attribute, codes) {
@@ -31,7 +31,7 @@ export function drawChips(conditions, attributes, edit, remove) {
     const all = condition.codes?.map((code) => attribute.values[code].label).join(", ");
     return node("li", { class: "chip" },
       node("button", { type: "button", title: all, "aria-label": `Change: ${attribute.name} ${words}`, onclick: () => edit(condition) },
-        node("b", {}, attribute.name), ` ${words}`),
+        node("b", {}, attribute.name), ` ${words}`, attribute.counted ? null : node("span", { class: "even" }, EVEN)),
       node("button", { type: "button", "aria-label": `Remove: ${attribute.name} ${words}`, onclick: () => remove(condition) }, "×"));
   }));
 }
@@ -77,7 +77,8 @@ export class ConditionDialog {
   }
 
   chooser() {
-    const select = node("select", { "aria-label": "Attribute" }, ...this.names.map((name) => node("option", { value: name }, name)));
+    const select = node("select", { "aria-label": "Attribute" }, ...this.names.map((name) =>
+      node("option", { value: name }, this.attributes.get(name).counted ? name : `${name} (${EVEN})`)));
     select.value = this.attribute.name;
     select.addEventListener("change", () => this.start(this.attributes.get(select.value), null));
     return node("label", { class: "field" }, "Attribute", select);

@@ -85,3 +85,6 @@ export function conditionWords(attribute, condition) {
   if (labels.length <= 3) return `is ${labels.join(" or ")}`;
   return `is one of ${labels.length} values`;
 }
+
+// Of a column that is in no measurement.
+export const EVEN = "not counted: shown as even";

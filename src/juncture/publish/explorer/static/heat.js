@@ -1,5 +1,6 @@
 // Two attributes, or three of which one is fixed: a cross-table whose cells are shaded by size.
 
+import { wholes } from "./axes.js";
 import { node, segments } from "./dom.js";
 import { count, number, share, shortLabels } from "./format.js";
 import { scrollBox } from "./scroll.js";
@@ -37,11 +38,8 @@ export const isLarge = (rows, columns) => rows.values.length * columns.values.le
 
 export function heat({ rows, columns, cells, measure, numbers, width, chosen, take }) {
   const [m, n] = [rows.values.length, columns.values.length];
-  const down = new Array(n).fill(0), across = new Array(m).fill(0);
-  let total = 0;
-  cells.forEach((value, at) => { down[at % n] += value; across[Math.floor(at / n)] += value; total += value; });
-  const whole = { count: () => 1, all: () => total, row: (i) => (i < 0 ? total : across[i]), column: (_, j) => (j < 0 ? total : down[j]) };
-  const relativeTo = (value, i, j) => value / whole[measure](i, j);
+  const { down, across, total, whole } = wholes(cells, n);
+  const relativeTo = (value, i, j) => value / whole(measure)(i, j);
   const text = (value, i, j) => (measure === "count" ? count(value) : share(relativeTo(value, i, j)));
   const largest = cells.reduce((top, value, at) => {
     return Math.max(top, relativeTo(value, Math.floor(at / n), at % n) || 0);

@@ -1,17 +1,18 @@
 // An answer as a table of rows.
 
 import { node } from "./dom.js";
-import { between, columnFormat, integer } from "./format.js";
+import { EVEN, between, columnFormat, integer } from "./format.js";
 import { scrollBox } from "./scroll.js";
 
 const MAX_ROWS = 500;
 
 // `ranges` has, for each value, what it can be at least and at most, where that is not clear.
-export function rowsTable({ columns, rows, ranges = [] }) {
+// `even` has the names of columns that are in no measurement.
+export function rowsTable({ columns, rows, ranges = [], even = [] }) {
   const numeric = columns.map((_, index) => rows.some((row) => typeof row[index] === "number"));
   const texts = columns.map((_, index) => columnFormat(rows.slice(0, MAX_ROWS).map((row) => row[index])));
   const head = node("tr", {}, ...columns.map((name, index) =>
-    node("th", { scope: "col", class: numeric[index] ? "num" : "" }, name)));
+    node("th", { scope: "col", class: numeric[index] ? "num" : "" }, name, even.includes(name) ? node("span", { class: "even" }, EVEN) : null)));
   const body = rows.slice(0, MAX_ROWS).map((row, at) => node("tr", {}, ...row.map((value, index) => {
     const ends = ranges[at]?.[index];
     const range = ends ? node("span", { class: "range" }, between(ends)) : null;
