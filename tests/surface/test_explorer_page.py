@@ -260,7 +260,9 @@ def test_sorting_percentages_and_their_link(browser: Any, address: str) -> None:
     visit.settle()
     page.get_by_role("button", name="Column %").click()
     link, drawn = page.url, visit.values(".series [data-at]")
-    page.get_by_role("button", name="Table").click()
+    with page.expect_response("**/api/marginal"):
+        page.get_by_role("button", name="Table").click()
+    visit.settle()
     assert page.locator(".rows th").all_inner_texts() == ["work", "age", "count", "Column %"]
     shown = visit.values(".rows td:nth-child(4)")
     assert sum(shown) == pytest.approx(100.0 * SIZES["age"])

@@ -229,8 +229,8 @@ async function refresh() {
 
 // How many values each attribute is shown by: charts with bars and lines have room for some only.
 function maxValues() {
-  const { chosen, detail, form } = state;
-  const room = chosen.length < 2 || form === "heat" ? [] : [form === "lines" ? null : MAX_BARS, MAX_SERIES];
+  const { chosen, detail, form, view } = state;
+  const room = chosen.length < 2 || form === "heat" || view === "table" ? [] : [form === "lines" ? null : MAX_BARS, MAX_SERIES];
   return chosen.map((_, axis) => Math.min(detail ?? Infinity, room[axis] ?? Infinity)).map((size) => (size < Infinity ? size : null));
 }
 
@@ -304,7 +304,7 @@ function controls(shown) {
     return [node("button", { type: "button", class: "small", onclick: showChart }, "Back to the chart"), downloads(), linkButton()];
   }
   if (!shown.length) return [];
-  const made = [segments("View", [["chart", "Chart"], ["table", "Table"]], state.view, (view) => redraw({ view }))];
+  const made = [segments("View", [["chart", "Chart"], ["table", "Table"]], state.view, (view) => (state.form === "heat" ? redraw : ask)({ view }))];
   const two = shown.length > 1;
   if (two && state.view === "chart") {
     const ordered = canLine(makeAxis(attributes.get(state.chosen[0]), answer.axes[0]));
