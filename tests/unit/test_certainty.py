@@ -50,3 +50,19 @@ def test_the_explorer_shows_intervals_where_replicas_are_kept(release: jn.Releas
     assert sure.sql(query)["columns"] == ["a", "n", "+-", "basis"]
     shown = sure.marginal(("a",), [])["half_widths"]
     assert np.allclose(shown, kept.project(("a",), interval=0.95).half_width)
+
+
+def test_groups_of_values_have_intervals_of_their_own() -> None:
+    """What is shown by fewer values has the intervals of the sums, not sums of intervals."""
+    domain, rng = jn.Domain({"a": 5, "b": 2}), np.random.default_rng(1)
+    noisy = 100.0 + 5.0 * rng.standard_normal(10)
+    measured = [jn.Measurement(("a", "b"), noisy, stddev=5.0)]
+    fit = jn.estimate(domain, measured, total=1000.0)
+    made = jn.Release(model=fit.model, measurements=measured, fit=fit.summary)
+    kept = made.with_replicas(ReplicaRecipe(0, 4, 3))
+    shown = Answers(kept).marginal(("a", "b"), [], [3, None])
+    blocks = {"a": jn.queries.Buckets([0, 0, 1, 1, 2]), "b": jn.queries.Identity()}
+    expected = kept.answer(jn.queries.Kron(blocks), interval=0.95)
+    assert shown["shape"] == [3, 2]
+    assert np.allclose(shown["half_widths"], expected.half_width.reshape(-1))
+    assert np.allclose(shown["cells"], kept.answer(jn.queries.Kron(blocks)).reshape(-1))

@@ -35,6 +35,7 @@ from juncture.publish.release import Release
 from juncture.publish.report.means import find_mean
 from juncture.tables.columns import Display, display_of
 from juncture.tables.layout import Vector
+from juncture.tables.queries import Identity, Kron
 
 Answer = dict[str, Any]
 LEVEL = 0.95
@@ -93,7 +94,7 @@ class Answers:
             "shape": list(cells.shape),
             "cells": cells.reshape(-1).tolist(),
             "count": float(cells.sum()),
-            "half_widths": None if axes else self._find_half_widths(attributes, conditions),
+            "half_widths": self._find_half_widths(attributes, conditions, axes),
             "axes": [self._describe_axis(axes.get(name)) for name in attributes],
             **summary,
         }
@@ -140,7 +141,10 @@ class Answers:
         return describe_axis(axis, coding, with_codes=size <= limits.MAX_VALUES)
 
     def _find_half_widths(
-        self, attributes: Sequence[str], conditions: Sequence[Condition]
+        self,
+        attributes: Sequence[str],
+        conditions: Sequence[Condition],
+        axes: Mapping[str, Axis],
     ) -> list[float | None] | None:
         """Half of the interval of each cell; None where no replicas are kept, or under conditions.
 
@@ -148,7 +152,11 @@ class Answers:
         """
         if conditions or not isinstance(self.release.replicas, Replicas):
             return None
-        found = self.release.project(attributes, interval=LEVEL).half_width.reshape(-1)
+        if axes:
+            blocks = {n: axes[n].block if n in axes else Identity() for n in attributes}
+            found = self.release.answer(Kron(blocks), interval=LEVEL).half_width.reshape(-1)
+        else:
+            found = self.release.project(attributes, interval=LEVEL).half_width.reshape(-1)
         return [value if math.isfinite(value) else None for value in found.tolist()]
 
     def _summarise(

@@ -106,7 +106,8 @@ def is_ordered(release: Release, name: str) -> bool:
     """Whether values of an attribute that follow each other belong together."""
     book = release.model.codebook
     column = release.schema.columns.get(name) if release.schema else None
-    return name not in book.codings or _display(book[name], column) is not Display.TEXTS
+    shown = (_display(book[name], column), display_of(book[name]))
+    return name not in book.codings or Display.TEXTS not in shown
 
 
 def _display(coding: Coding, column: Column | None) -> Display:

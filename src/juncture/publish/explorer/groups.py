@@ -21,6 +21,7 @@ from juncture.tables.codebook import Coding, Meaning, Special
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Vector
 from juncture.tables.periods import Period
+from juncture.tables.queries import Buckets
 
 _STEPS = (1, 2, 5)
 
@@ -45,6 +46,12 @@ class Axis:
     groups: tuple[Group, ...]
     is_ordered: bool
     """Whether groups are ranges, in their order; otherwise the largest values, and the rest."""
+
+    @property
+    def block(self) -> Buckets:
+        """The counts of the groups, in their order, as a query."""
+        owners = {code: place for place, group in enumerate(self.groups) for code in group.codes}
+        return Buckets(owners[code] for code in range(len(owners)))
 
     def __str__(self) -> str:
         shown = [group for group in self.groups if not group.is_special]

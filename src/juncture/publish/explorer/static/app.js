@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { SORTS, arrange, makeAxis, wholes } from "./axes.js";
 import { bars } from "./bars.js";
 import { ConditionDialog, drawChips, replaceCondition, toggleValues } from "./conditions.js";
-import { byId, node, prose, say, segments, svg } from "./dom.js";
+import { byId, choice, node, prose, say, segments, svg } from "./dom.js";
 import { asCsv, asJson, copyText, fileName, save } from "./download.js";
 import { Editor } from "./editor.js";
 import { EVEN, between, count, integer, number, share } from "./format.js";
@@ -308,10 +308,10 @@ function controls(shown) {
   const two = shown.length > 1;
   if (two && state.view === "chart") {
     const ordered = canLine(makeAxis(attributes.get(state.chosen[0]), answer.axes[0]));
-    made.push(segments("Form", FORMS.filter(([form]) => ordered || form !== "lines"), chartForm(), (form) => ask({ form })));
+    made.push(choice("Form", FORMS.filter(([form]) => ordered || form !== "lines"), chartForm(), (form) => ask({ form })));
   }
-  made.push(segments("Show", two ? MEASURES : MEASURES.slice(0, 2), two || state.measure === "all" ? state.measure : "count", (measure) => redraw({ measure })));
-  if (!isLines()) made.push(segments("Sort", SORTS, state.sort, (sort) => redraw({ sort })));
+  made.push(choice("Show", two ? MEASURES : MEASURES.slice(0, 2), two || state.measure === "all" ? state.measure : "count", (measure) => redraw({ measure })));
+  if (!isLines()) made.push(choice("Sort", SORTS, state.sort, (sort) => redraw({ sort })));
   if (shown.some((each) => each.grouped || each.size > DETAILS.at(-1))) made.push(detailChoice(ask));
   if (two && state.view === "chart") {
     if (state.form === "heat" && isLarge(...shown)) {
@@ -412,7 +412,7 @@ function content(shown) {
   const table = state.form === "heat" ? heat({
     ...drawing, numbers: state.numbers ?? !isLarge(rows, columns),
     chosen: { rows: chosenPlaces(rows), columns: chosenPlaces(columns) },
-  }) : series({ ...drawing, form: chartForm() });
+  }) : series({ ...drawing, halves: third ? null : shownHalves, form: chartForm() });
   const slices = third ? [drawSlicer(third, state.slice, (slice) => { state.slice = slice; remember(); drawAnswer(); })] : [];
   return [...slices, ...table, ...notes()];
 }
@@ -439,10 +439,12 @@ function empty() {
     node("div", { class: "tries" }, ...tries))];
 }
 
+const FOCUSED = "button, td, th, select, [data-at]";
+
 // Redrawing removes the focused bar or button: the one that replaces it gets the focus.
 function focusMark() {
   for (const id of ["answer-body", "controls"]) {
-    const index = [...byId(id).querySelectorAll("button, td, th, select")].indexOf(document.activeElement);
+    const index = [...byId(id).querySelectorAll(FOCUSED)].indexOf(document.activeElement);
     if (index >= 0) return { id, index };
   }
   return null;
@@ -450,7 +452,7 @@ function focusMark() {
 
 function refocus(mark) {
   if (!mark) return;
-  const items = byId(mark.id).querySelectorAll("button, td, th, select");
+  const items = byId(mark.id).querySelectorAll(FOCUSED);
   (items[Math.min(mark.index, items.length - 1)] ?? byId("answer")).focus({ preventScroll: true });
 }
 

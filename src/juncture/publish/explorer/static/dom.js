@@ -39,6 +39,15 @@ export function segments(label, choices, chosen, choose) {
   return group;
 }
 
+// One of several: buttons beside each other, or a list where there is little room.
+export function choice(label, choices, chosen, choose) {
+  if (window.innerWidth >= 768) return segments(label, choices, chosen, choose);
+  const select = node("select", { class: "small", "aria-label": label, onchange: () => choose(select.value) },
+    ...choices.map(([value, text]) => node("option", { value }, text)));
+  select.value = chosen;
+  return select;
+}
+
 export function say(text) {
   byId("live").textContent = text;
 }

@@ -11,11 +11,14 @@ const HIGH = 320, TOP = 10, RIGHT = 12;
 
 export const canLine = (rows) => isOrdered(rows) && rows.values.filter((value) => !value.special).length > 2;
 
-export function series({ rows, columns, cells, measure, form, width, take }) {
+// `halves` has half of the interval of each count, where it is known: a line over the end of its bar.
+export function series({ rows, columns, cells, halves, measure, form, width, take }) {
   const [m, n] = [rows.values.length, columns.values.length];
   const { total, whole } = wholes(cells, n);
   const height = (i, j) => cells[i * n + j] / whole(measure)(i, j) || 0;
-  const tops = rows.values.map((_, i) => columns.values.reduce((sum, __, j) => (form === "stacked" ? sum + height(i, j) : Math.max(sum, height(i, j))), 0));
+  const sure = halves && form !== "stacked" && (measure === "count" || measure === "all");
+  const half = (i, j) => (sure ? (halves[i * n + j] ?? 0) / whole(measure)(i, j) : 0);
+  const tops = rows.values.map((_, i) => columns.values.reduce((sum, __, j) => (form === "stacked" ? sum + height(i, j) : Math.max(sum, height(i, j) + half(i, j))), 0));
   const top = measure === "row" && form === "stacked" ? 1 : niceTop(Math.max(...tops)) || 1;
   const slot = form === "bars" ? n * 5 + 6 : form === "stacked" ? 12 : 4;
   const labels = shortLabels(rows.values.map((value) => value.label), 16);
@@ -51,9 +54,9 @@ export function series({ rows, columns, cells, measure, form, width, take }) {
   const show = (i, j) => {
     const value = cells[i * n + j];
     const part = measure === "count" || measure === "all" ? share(value / total) : `${share(height(i, j))} of its ${measure}`;
-    readout.replaceChildren(node("b", {}, `${rows.name} ${rows.values[i].label} · ${columns.name} ${columns.values[j].label}`), ` · ${number(value)} records · ${part}`);
+    readout.replaceChildren(node("b", {}, `${rows.name} ${rows.values[i].label} · ${columns.name} ${columns.values[j].label}`), ` · ${number(value)}${sure && halves[i * n + j] !== null ? ` ± ${count(halves[i * n + j])}` : ""} records · ${part}`);
   };
-  const mark = (shape, i, j) => {
+  const mark = (shape, i, j, middle) => {
     shape.setAttribute("data-value", String(cells[i * n + j]));
     shape.setAttribute("data-at", `${i},${j}`);
     shape.setAttribute("class", `mark-${j % MAX_SERIES}`);
@@ -75,6 +78,8 @@ export function series({ rows, columns, cells, measure, form, width, take }) {
       next.focus();
     });
     drawing.append(shape);
+    const [value, reach] = [height(i, j), half(i, j)];
+    if (reach > 0) drawing.append(svg("line", { class: "whisker", x1: middle, x2: middle, y1: y(Math.max(0, value - reach)), y2: y(value + reach) }));
   };
   if (form === "lines") drawLines({ rows, columns, height, x: (i) => x(i) + step / 2, y, drawing, mark });
   else drawBars({ m, n, height, x, y, step, stacked: form === "stacked", mark });
@@ -89,7 +94,7 @@ function drawBars({ m, n, height, x, y, step, stacked, mark }) {
     for (let j = 0; j < n; j++) {
       const value = height(i, j), foot = stacked ? below : 0;
       const start = x(i) + gap / 2 + (stacked ? 0 : j * thick);
-      mark(svg("rect", { x: start, y: y(foot + value), width: Math.max(1, thick - (n > 1 && !stacked ? 1 : 0)), height: Math.max(0, y(foot) - y(foot + value)) }), i, j);
+      mark(svg("rect", { x: start, y: y(foot + value), width: Math.max(1, thick - (n > 1 && !stacked ? 1 : 0)), height: Math.max(0, y(foot) - y(foot + value)) }), i, j, start + thick / 2);
       below += value;
     }
   }
@@ -103,7 +108,7 @@ function drawLines({ rows, columns, height, x, y, drawing, mark }) {
     drawing.append(svg("polyline", { class: `line-${j % MAX_SERIES}`, points, fill: "none" }));
   });
   const radius = rows.values.length > 60 ? 2 : 4;
-  rows.values.forEach((_, i) => columns.values.forEach((__, j) => mark(svg("circle", { cx: x(i), cy: y(height(i, j)), r: radius }), i, j)));
+  rows.values.forEach((_, i) => columns.values.forEach((__, j) => mark(svg("circle", { cx: x(i), cy: y(height(i, j)), r: radius }), i, j, x(i))));
 }
 
 function legend(columns, take) {
