@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import resource
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow.csv import write_csv
 
 import juncture as jn
-from juncture.errors import BudgetExceeded, InvalidInput
+from juncture.cli.main import run
+from juncture.errors import BudgetExceeded, InvalidInput, JunctureError, UnreadableFile
 from juncture.mechanisms.registry import prepare
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
@@ -22,6 +26,7 @@ from juncture.private.journal import Journal, journal_path
 from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
+from juncture.tables.schema_toml import schema_toml
 from juncture.tables.workload import Workload
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
@@ -283,6 +288,102 @@ def test_a_refused_resumption_loses_nothing(tmp_path: Path) -> None:
     ledger.give_back("other")
     jn.release(TABLE, SCHEMA, Budget(epsilon=1.0), resume=True, **arguments)
     assert path.exists()
+
+
+@contextmanager
+def full_beyond(n_bytes: int) -> Iterator[None]:
+    """While it lasts, no file of this process can grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    """Wherever the room ends, what was paid for is kept; with room again, it is not paid twice.
+
+    In the ledger, in the file of the unfinished release, and in the release itself.
+    """
+    arguments: dict[str, Any] = {"mechanism": "mwem", "budget": Budget(epsilon=1.0)}
+    tried = Path("whole", "x.jct")
+    whole = jn.release(TABLE, SCHEMA, **arguments, **files_of(tmp_path / tried))
+    assert whole.guarantee is not None
+    n_events, size = len(whole.guarantee.events), (tmp_path / tried).stat().st_size
+    stopped_in = set[str]()
+    for n_bytes in range(100, size, size // 20):
+        files = files_of(tmp_path / str(n_bytes) / "x.jct")
+        full = None
+        with full_beyond(n_bytes):
+            try:
+                jn.release(TABLE, SCHEMA, **arguments, **files)
+            except (OSError, JunctureError) as error:
+                full = find_full_file(error)
+        if full is None:  # other choices by the mechanism: a release that needs less room
+            assert files["path"].stat().st_size <= n_bytes
+            continue
+        assert not files["path"].exists()
+        assert all(not each.name.startswith(".") for each in files["path"].parent.iterdir())
+        kept = journal_path(files["path"])
+        before = Ledger(files["ledger"]).events if files["ledger"].exists() else []
+        assert kept.exists() or not before  # nothing that was paid for is lost
+        stopped_in.add(full)
+        made = jn.release(TABLE, SCHEMA, **arguments, **files, resume=kept.exists())
+        ledger = Ledger(files["ledger"])
+        assert made.guarantee is not None
+        assert len(made.guarantee.events) == len(ledger.events) == n_events
+        assert ledger.events[: len(before)] == before
+        assert ledger.spent == pytest.approx(1.0)
+        assert files["path"].exists()
+        assert not kept.exists()
+    assert stopped_in == {"x.jct", "x.jct.partial", "x.ledger"}
+
+
+def test_a_ledger_without_room_for_its_header(tmp_path: Path) -> None:
+    """No half of a ledger is left in the place of the next one."""
+    path = tmp_path / "x.ledger"
+    with full_beyond(20), pytest.raises(UnreadableFile, match="x.ledger: File too large"):
+        Ledger.create(path, Budget(epsilon=1.0))
+    assert Ledger.create(path, Budget(epsilon=1.0)).remaining == 1.0
+
+
+def files_of(path: Path) -> dict[str, Any]:
+    """A release and its ledger in a folder of their own."""
+    path.parent.mkdir()
+    return {"path": path, "ledger": path.with_suffix(".ledger")}
+
+
+def find_full_file(error: BaseException) -> str:
+    """The name of the file that could not grow, which every error says."""
+    if isinstance(error, OSError):
+        return Path(error.filename).name
+    return next(n for n in ("x.jct.partial", "x.ledger", "x.jct") if n in str(error))
+
+
+def test_the_command_on_a_full_disk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says which file had no room, what was paid and how to go on; `--resume` goes on."""
+    csv, schema = tmp_path / "x.csv", tmp_path / "x.toml"
+    write_csv(TABLE, csv)
+    schema.write_text(schema_toml(SCHEMA))
+    out, ledger = tmp_path / "x.jct", tmp_path / "x.ledger"
+    words = ["release", str(csv), "--schema", str(schema), "--epsilon", "1", "--mechanism", "hdmm"]
+    words += ["--out", str(out), "--ledger", str(ledger)]
+    assert run(words) == 0
+    room = out.stat().st_size - 100
+    out.unlink()
+    ledger.unlink()
+    capsys.readouterr()
+    with full_beyond(room):
+        assert run(words) == 1
+    said = capsys.readouterr().err
+    assert f"error: {out}: File too large. Make room on the disk." in said
+    assert "run it again with --resume" in said
+    paid = ledger.read_bytes()
+    assert run([*words, "--resume"]) == 0
+    assert ledger.read_bytes().startswith(paid)
+    assert Ledger(ledger).spent == pytest.approx(1.0)
+    assert run(["ledger", "verify", str(ledger), "--release", str(out)]) == 0
 
 
 def test_resume_needs_something_to_resume(tmp_path: Path) -> None:

@@ -17,6 +17,16 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     If anything stops the writing, even the user, `path` stays as it was and nothing is left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with _replacing(path) as file:
+            yield file
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk does not say which file
+        raise
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:
             yield file

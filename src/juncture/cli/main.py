@@ -5,6 +5,7 @@ The commands are imported inside a function, so that Ctrl-C is caught from the f
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import signal
@@ -25,6 +26,8 @@ from juncture.errors import BudgetExceeded, JunctureError
 _CLEANING_SECONDS = 1.0
 # The exit code that shells report for a process that was asked to end.
 _TERMINATED = 128 + signal.SIGTERM
+# How systems say that a file cannot grow: a full disk, a quota, a limit of the process.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main() -> None:
@@ -111,7 +114,8 @@ def _describe_failure(problem: BaseException, arguments: Sequence[str]) -> str:
 
         return name_options(str(problem), get_command(app), arguments)
     if isinstance(problem, OSError):
-        return f"{problem.filename or 'a file'}: {problem.strerror or problem}. Check the path."
+        advice = "Make room on the disk" if problem.errno in _NO_ROOM else "Check the path"
+        return f"{problem.filename or 'a file'}: {problem.strerror or problem}. {advice}."
     # Without its message: that of an unforeseen error may quote private values.
     return (
         f"an unexpected {type(problem).__name__}. Run the command again with --debug for the "

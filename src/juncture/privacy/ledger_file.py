@@ -68,10 +68,16 @@ def _lock(file: FileIO, path: Path, kind: int) -> None:
 def write_new(path: Path, header: Mapping[str, Any]) -> None:
     """Write a new file with its first line; refuses to replace one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as file:
-        file.write(seal("", header)[0])
-        file.flush()
-        os.fsync(file.fileno())
+    file = path.open("xb", buffering=0)
+    try:
+        with file:
+            _write_all(file, seal("", header)[0])
+    except OSError as error:
+        path.unlink()
+        raise UnreadableFile(
+            f"`path` must be where a ledger can be written; got {path}: {error.strerror}. Nothing "
+            "was paid for."
+        ) from None
     _sync_folder(path.parent)
 
 
@@ -86,10 +92,7 @@ def append(file: FileIO, state: State, contents: Sequence[Mapping[str, Any]]) ->
     try:
         file.seek(state.chain.size)
         file.truncate()
-        written = 0
-        while written < len(text):
-            written += file.write(text[written:])
-        os.fsync(file.fileno())
+        _write_all(file, text)
     except OSError as error:
         with suppress(OSError):
             file.truncate(state.chain.size)
@@ -98,6 +101,14 @@ def append(file: FileIO, state: State, contents: Sequence[Mapping[str, Any]]) ->
             "Nothing was paid for."
         ) from None
     return lines
+
+
+def _write_all(file: FileIO, text: bytes) -> None:
+    """Write everything, and wait until it is on the disk."""
+    written = 0
+    while written < len(text):
+        written += file.write(text[written:])
+    os.fsync(file.fileno())
 
 
 def _seal_all(

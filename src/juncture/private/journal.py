@@ -100,8 +100,13 @@ class Journal:
             "settings": dict(settings),
         }
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:
-            _append(file, header)
+        file = target.open("xb")
+        try:
+            with file:
+                _append(file, header)
+        except BaseException:
+            target.unlink()  # a full disk: what is there cannot be resumed, and nothing was paid
+            raise
         return cls(target)
 
     def refuse_other_settings(self, settings: Mapping[str, Any]) -> None:
@@ -169,8 +174,12 @@ class Journal:
 
     def _append(self, line: Mapping[str, Any]) -> None:
         _drop_torn_line(self.path)
-        with self.path.open("ab") as file:
-            _append(file, line)
+        try:
+            with self.path.open("ab") as file:
+                _append(file, line)
+        except OSError as error:
+            error.filename = str(self.path)  # a full disk does not say which file
+            raise
 
     def remove(self) -> None:
         """Delete the file: the release is complete."""
