@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from juncture.cli import ledger, schema
+from juncture.cli import key, ledger, schema
 from juncture.cli.compare import compare
 from juncture.cli.console import say
 from juncture.cli.demo import demo
@@ -39,6 +39,7 @@ app.command(short_help="Write a report about a release as a web page.")(report)
 app.command(short_help="Explore a release in the browser.")(explore)
 app.command(short_help="Compare a release with the table or with another release.")(compare)
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(key.app, name="key")
 
 
 def _print_version(requested: bool) -> None:

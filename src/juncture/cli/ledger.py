@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from juncture.cli.console import format_table, note, require_file, say, say_json
+from juncture.cli.console import (
+    UsageError,
+    format_table,
+    note,
+    refuse_same,
+    require_file,
+    say,
+    say_json,
+)
+from juncture.cli.key import PrivateKey, SignatureFile, SignatureOut
 from juncture.cli.options import (
     Delta,
     Epsilon,
@@ -28,9 +37,10 @@ if TYPE_CHECKING:
     from juncture.privacy.accounting import Cost
     from juncture.privacy.ledger import Ledger
     from juncture.privacy.ledger_state import State
+    from juncture.privacy.signature import SignedPart
 
 app = typer.Typer(
-    help="Create, show and verify ledgers, which record spent privacy budget.",
+    help="Create, show, verify and sign ledgers, which record spent privacy budget.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -132,6 +142,16 @@ def verify(
             help="A hash that `verify` or `show` printed earlier: the ledger must still have it.",
         ),
     ] = None,
+    public_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--public-key",
+            metavar="FILE",
+            help="The key that must have signed the ledger (juncture ledger sign). With --release, "
+            "what paid for it must be signed.",
+        ),
+    ] = None,
+    signature: SignatureFile = None,
     as_json: Json = False,
 ) -> None:
     """Check that every line of a ledger is what was written, by its hashes, numbers and totals.
@@ -153,21 +173,49 @@ def verify(
             f"`FILE` must have a line with the hash {line}; got {file}, which has none. It was cut "
             "off or put back from an old copy, or it is another ledger."
         )
-    found = {str(path): _find_payment(state, path) for path in release or ()}
+    signed = _find_signed(state, public_key, signature)
+    found = {str(path): _find_payment(state, path, signed) for path in release or ()}
     if as_json:
         summary = _summarize(ledger, state)
-        say_json({"valid": True, **summary, "releases": found})
+        by = None if signed is None else {"key": signed.key, "events": signed.n_events}
+        say_json({"valid": True, **summary, "releases": found, "signed": by})
         return
     say(
         f"valid: {len(state.entries)} events, {ledger.spent:.6g} of {ledger.budget} spent, "
         f"{ledger.remaining:.6g} left"
     )
+    if signed is not None:
+        say(f"signed: {signed.n_events} of {len(state.entries)} events, by the key {signed.key}")
     for path, evidence in found.items():
         say(f"paid for {path}: {evidence}")
     if state.is_old:
         note("note: a ledger of version 1 has no hashes; it gets them with the next event.")
     else:
         say(f"hash: {state.head}")
+
+
+@app.command(short_help="Sign what a ledger says now.")
+def sign(file: LedgerFile, key: PrivateKey, out: SignatureOut = None) -> None:
+    """Sign every line that a ledger has now, in a file of its own; the ledger stays as it is.
+
+    Lines that come later are not signed: sign again after each release. An older signature is
+    replaced, but not where the ledger has lost something that it signs. Needs juncture[sign].
+
+    \b
+    Example:
+      juncture ledger sign people.ledger --key steward.key
+      juncture ledger verify people.ledger --public-key steward.key.pub
+    """
+    from juncture.privacy.signature import sign_ledger
+
+    require_file(key, "--key")
+    if out is not None:
+        refuse_same("--out", out, [file, key])
+    with _ignore_torn_lines():
+        state = open_ledger(file, "FILE").read()
+    _refuse_torn(state)
+    made = sign_ledger(state, key, out)
+    say(f"wrote {made.path}: {len(state.entries)} events, signed by the key {made.key}")
 
 
 @app.command("give-back", short_help="Give back what an interrupted release holds.")
@@ -233,7 +281,21 @@ def _refuse_torn(state: State) -> None:
         )
 
 
-def _find_payment(state: State, release: Path) -> str:
+def _find_signed(
+    state: State, public_key: Path | None, signature: Path | None
+) -> SignedPart | None:
+    """How much of a ledger is signed, if that is asked for."""
+    from juncture.privacy.signature import check_ledger
+
+    if public_key is None:
+        if signature is not None:
+            raise UsageError("`--signature` must come with `--public-key`, which it is held to.")
+        return None
+    require_file(public_key, "--public-key")
+    return check_ledger(state, public_key, signature)
+
+
+def _find_payment(state: State, release: Path, signed: SignedPart | None) -> str:
     from juncture.privacy.ledger_check import find_payment
     from juncture.publish.release import load
 
@@ -243,7 +305,15 @@ def _find_payment(state: State, release: Path) -> str:
         raise UnreadableFile(
             f"`--release` must state what was paid; got {release}, which does not."
         )
-    return str(find_payment(state, guarantee, release))
+    evidence = find_payment(state, guarantee, release)
+    last = guarantee.events[-1].number
+    if signed is not None and last > signed.n_events:
+        raise UnreadableFile(
+            f"`--release` must be paid for by what is signed; got {release}, paid for up to event "
+            f"{last}, and only {signed.n_events} events of {state.path} are signed. Ask for a "
+            "newer signature (juncture ledger sign)."
+        )
+    return str(evidence)
 
 
 def _format_held(ledger: Ledger, cost: Cost) -> str:
