@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from explorer_server import SIZES, TOKEN, running, small_release
+from juncture import Domain, Measurement, Release, estimate
+from juncture.fit.replicas import ReplicaRecipe
 from juncture.publish.explorer.server import create_app
 from steward_release import LONG, steward_release
 
@@ -223,6 +226,32 @@ def test_one_attribute_by_another_as_bars_and_lines(visit: Visit) -> None:
     visit.settle()
     chips = page.locator(".chip").all_inner_texts()
     assert chips == ["age is 21\n×", "smoker is true\n×"]
+
+
+def test_bars_by_another_attribute_have_whiskers(browser: Any) -> None:
+    """Where replicas are kept, the interval of each count is a line over the end of its bar."""
+    noisy = 100.0 + 5.0 * np.random.default_rng(1).standard_normal(10)
+    measured = [Measurement(("a", "b"), noisy, stddev=5.0)]
+    fit = estimate(Domain({"a": 5, "b": 2}), measured, total=1000.0)
+    made = Release(model=fit.model, measurements=measured, fit=fit.summary)
+    kept = made.with_replicas(ReplicaRecipe(0, 4, 3))
+    with running(create_app(kept, token=TOKEN)) as url:
+        visit = Visit(browser, url)
+        visit.page.evaluate("""() => { location.hash = encodeURIComponent(JSON.stringify(
+            { chosen: ["a", "b"], conditions: [], form: "bars" })); }""")
+        sync_api.expect(visit.page.locator(".series")).to_be_visible()
+        lines, bars = (
+            visit.page.locator(f".series {mark}").evaluate_all(
+                "all => all.map(e => e.getBBox().height)"
+            )
+            for mark in (".whisker", "rect")
+        )
+        halves = kept.project(("a", "b"), interval=0.95).half_width.reshape(-1)
+        counts = kept.project(("a", "b")).values.reshape(-1)
+        ratio = [line / bar for line, bar in zip(lines, bars, strict=True)]
+        assert ratio == pytest.approx(list(2.0 * halves / counts), rel=1e-3)
+        assert visit.complaints == []
+        visit.context.close()
 
 
 def test_values_in_groups_are_asked_for_and_clicked(visit: Visit) -> None:
@@ -696,6 +725,12 @@ def test_independence_and_even_columns_are_told(browser: Any, steward_address: s
     visit.page.get_by_role("button", name="Add condition").click()
     names = visit.page.get_by_label("Attribute", exact=True).locator("option").all_inner_texts()
     assert [name for name in names if even in name] == [f"eye colour ({even})"]
+    visit.page.locator("#condition-cancel").click()
+    visit.page.get_by_role("button", name="Synthetic records").click()
+    assert "Not counted: eye colour." in visit.page.locator("#records-dialog").inner_text()
+    visit.page.locator("#records-cancel").click()
+    visit.page.get_by_role("button", name="About").click()
+    assert "eye colour: no measurement" in visit.page.locator("#about-facts").inner_text()
     visit.context.close()
 
 

@@ -86,6 +86,11 @@ function introduce() {
     ["Certificate", gap === null ? "No useful bound on how much better another model could fit."
       : `No model has a loss more than ${share(gap)} below this one's.`],
   ];
+  const even = release.attributes.filter((each) => !each.counted).map((each) => each.name);
+  const many = even.length > 8 ? `${even.slice(0, 8).join(", ")} and ${even.length - 8} more` : even.join(", ");
+  if (even.length) facts.push(["Not counted", `${many}: no measurement is about them, so all their values are shown as even.`]);
+  byId("records-even").textContent = even.length ? `Not counted: ${many}. Their values are drawn as even.` : "";
+  byId("records-even").hidden = !even.length;
   byId("about-facts").replaceChildren(...facts.map(([term, text]) => node("div", {}, node("dt", {}, term), node("dd", {}, text))));
   byId("records-n").value = String(Math.min(Math.max(1, Math.round(release.total)), release.limits.records));
   byId("records-n").max = String(release.limits.records);
