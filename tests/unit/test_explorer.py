@@ -509,7 +509,7 @@ def test_attributes_with_many_values_are_answered_in_groups() -> None:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with (
         running(create_app(Release(model=model), token=TOKEN)) as url,
-        httpx.Client(base_url=url, headers=headers) as client,
+        httpx.Client(base_url=url, headers=headers, timeout=60) as client,
     ):
         for names in (["a", "b"], ["wide"], ["wide", "a", "b"]):
             reply = client.post("/api/marginal", json={"attributes": names})

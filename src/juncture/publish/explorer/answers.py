@@ -82,7 +82,7 @@ class Answers:
         """
         book = self.model.codebook
         axes = self._group(attributes, conditions, max_values)
-        cases = {n: write_case(n, book[n], axis.groups) for n, axis in axes.items()}
+        cases = {n: write_case(book[n], axis) for n, axis in axes.items()}
         query = build_sql(book, attributes, conditions, cases)
         cells = self._count_groups(query, attributes, axes)
         whole = None if axes else cells.reshape(-1)

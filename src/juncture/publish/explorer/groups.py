@@ -16,7 +16,13 @@ import numpy as np
 from juncture._util.text import choose_name
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.facts import describe_value
-from juncture.publish.explorer.question import OneOf, condition_sql, format_literal
+from juncture.publish.explorer.question import (
+    Between,
+    Condition,
+    OneOf,
+    condition_sql,
+    format_literal,
+)
 from juncture.tables.codebook import Coding, Meaning, Special
 from juncture.tables.domain import Domain
 from juncture.tables.layout import Vector
@@ -126,16 +132,20 @@ def _take_largest(coding: Coding, regular: list[int], counts: Vector, n_groups: 
     return [*shown, *others]
 
 
-def write_case(attribute: str, coding: Coding, groups: Sequence[Group]) -> str:
+def write_case(coding: Coding, axis: Axis) -> str:
     """The group of a value in SQL, as an expression."""
-    lines = []
-    for group in groups:
+    single = coding.period is None and not coding.has_intervals
+    lines = ["CASE"]
+    for group in sorted(axis.groups, key=lambda each: each.is_rest):  # ELSE comes last
+        label = format_literal(group.label)
         if group.is_rest:
+            lines.append(f"    ELSE {label}")
             continue
-        condition = condition_sql(OneOf(attribute, group.codes), coding)
-        lines.append(f"    WHEN {condition} THEN {format_literal(group.label)}")
-    rest = [f"    ELSE {format_literal(group.label)}" for group in groups if group.is_rest]
-    return "\n".join(["CASE", *lines, *rest, "  END"])
+        condition: Condition = OneOf(axis.attribute, group.codes)
+        if axis.is_ordered and single and not group.is_special and len(group.codes) > 1:
+            condition = Between(axis.attribute, **_find_ends(coding.meanings, group.codes))
+        lines.append(f"    WHEN {condition_sql(condition, coding)} THEN {label}")
+    return "\n".join([*lines, "  END"])
 
 
 def describe_axis(axis: Axis, coding: Coding, *, with_codes: bool) -> dict[str, object]:

@@ -219,6 +219,8 @@ def _merge_intervals(intervals: Iterable[tuple[float, float]]) -> Iterator[tuple
 
 
 def _values_sql(name: str, coding: Coding, values: Sequence[Meaning]) -> Iterator[str]:
+    if not values:
+        return
     kinds = {isinstance(m, str) for m in coding.meanings if _is_value(m)}
     if len(kinds) > 1:  # SQL compares texts with texts only
         name, values = f"CAST({name} AS TEXT)", [str(value) for value in values]
