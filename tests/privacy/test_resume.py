@@ -340,6 +340,21 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     assert stopped_in == {"x.jct", "x.jct.partial", "x.ledger"}
 
 
+def test_an_outcome_without_room(tmp_path: Path) -> None:
+    """Paid for, drawn, and no room to keep it: nobody has seen it, and it is not paid for again."""
+    schema = jn.Schema({"n": jn.Integer(low=0, high=999)})
+    table, files = pa.table({"n": [1, 2, 3]}), files_of(tmp_path / "wide" / "x.jct")
+    arguments: dict[str, Any] = {"mechanism": "hdmm", "workload": [("n",)], **files}
+    with full_beyond(6000), pytest.raises(OSError, match="File too large") as stopped:
+        jn.release(table, schema, Budget(epsilon=1.0), **arguments)
+    assert find_full_file(stopped.value) == "x.jct.partial"
+    assert "--resume" in stopped.value.__notes__[0]
+    (paid,) = Ledger(files["ledger"]).events
+    made = jn.release(table, schema, Budget(epsilon=1.0), **arguments, resume=True)
+    assert Ledger(files["ledger"]).events == [paid]
+    assert made.model.domain["n"] == 1000
+
+
 def test_a_ledger_without_room_for_its_header(tmp_path: Path) -> None:
     """No half of a ledger is left in the place of the next one."""
     path = tmp_path / "x.ledger"

@@ -21,15 +21,19 @@ PrivateKey = Annotated[
 ]
 SignatureOut = Annotated[
     Path | None,
-    typer.Option("--out", "-o", metavar="FILE", help="The signature; by default .sig is added."),
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="The signature; by default the same name with .sig."
+    ),
 ]
 SignatureFile = Annotated[
     Path | None,
-    typer.Option("--signature", metavar="FILE", help="The signature; by default .sig is added."),
+    typer.Option(
+        "--signature", metavar="FILE", help="The signature; by default the same name with .sig."
+    ),
 ]
 
 
-@app.command()
+@app.command(short_help="Create a private key and its public key.")
 def create(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key to write.")],
 ) -> None:
