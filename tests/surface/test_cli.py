@@ -461,7 +461,8 @@ def test_a_marginal_of_a_release_can_be_joined_again(tmp_path: Path, said: Said)
     lines = made.data.read_text().splitlines()
     rows = [f"{line},{'yes' if place % 3 else 'no'}" for place, line in enumerate(lines[1:])]
     made.data.write_text("\n".join([f"{lines[0]},member", *rows]))
-    said(*release_of(made, "a.jct", "a.ledger", "--epsilon", "9", "--marginals", "2"))
+    price = ["--epsilon", "9", "--marginals", "2", "--mechanism", "hdmm"]
+    said(*release_of(made, "a.jct", "a.ledger", *price))
     text = said("query", tmp_path / "a.jct", "--marginal", "member,pay", "--format", "csv")
     assert text.splitlines()[1].startswith('false,"[0, 10)"')
     (tmp_path / "pairs.csv").write_text(text.replace("count", "value", 1))

@@ -59,7 +59,7 @@ for done in range(5):
 
 def test_a_bar_says_what_is_left_and_goes_away(tmp_path: Path) -> None:
     """While work runs, the cell shows one bar and the time to go; afterwards nothing."""
-    end = "bars.__exit__(None, None, None)"
+    end = "_ = bars.__exit__(None, None, None)"
     notebook = new_notebook(cells=[new_code_cell(BEGIN)])
     ((shown,),) = run(notebook, tmp_path)
     html = shown["data"]["text/html"]

@@ -337,12 +337,18 @@ def choose_mechanism(
     if oracle is None:
         return taken
     mechanism = make_mechanism(taken, budget)
-    if not (is_dataclass(mechanism) and "oracle" in {each.name for each in fields(mechanism)}):
+    if not _takes_oracle(mechanism) and name is None and choice is not None:
+        mechanism = make_mechanism(choice.forecasts[0].mechanism, budget)  # the usual one
+    if not (is_dataclass(mechanism) and _takes_oracle(mechanism)):
         raise UsageError(
             "`--oracle` must come with a mechanism that has the option, such as tiers, hdmm, mwem "
             f"or privbayes; got {taken}."
         )
     return replace(mechanism, oracle=oracle.value)
+
+
+def _takes_oracle(mechanism: Mechanism) -> bool:
+    return is_dataclass(mechanism) and "oracle" in {each.name for each in fields(mechanism)}
 
 
 def join_device(oracle: OracleName | None, device: DeviceName | None) -> OracleName | None:

@@ -156,8 +156,6 @@ def release(
     protected = resolve_neighbours(ledger, parse_neighbours(neighbours), known.person)
     rest = plan_closing(known, budget, protected, binning_share).rest
     choice = None if name else choose_default(rest, wanted, protected, records)
-    if choice is not None and choice.is_unusual:
-        note(f"note: {choice}")
     is_new = not ledger.exists()
     with show_progress() as watch:
         made = release_table(
@@ -169,6 +167,8 @@ def release(
         if replicas:
             made = made.with_replicas(watch=watch)
             made.save(out)
+    if choice is not None and choice.is_unusual:
+        note(f"note: {choice}")
     if is_new and has_ledgers(ledger.parent, but=ledger):
         note(f"note: began a new ledger, {ledger}, with a budget of {budget}, beside others")
     note_unmeasured(made.model.unmeasured)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import deque
@@ -21,6 +22,7 @@ from typing import Any
 from juncture.errors import JunctureError, UnreadableFile
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.frames import HEADER, Frame, Kind
+from juncture.publish.explorer.own_kinds import list_own_kinds
 from juncture.publish.release import Release
 
 
@@ -43,6 +45,7 @@ class Worker:
         """A worker that has opened the release; its refusal is raised."""
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "juncture.publish.explorer.worker", str(path), name,
+            *list_own_kinds(), env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=PIPE, stdout=PIPE, stderr=DEVNULL,
             start_new_session=True,  # Ctrl-C is for the server
         )  # fmt: skip

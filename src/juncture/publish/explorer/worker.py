@@ -22,11 +22,13 @@ from juncture.errors import JunctureError
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.answers import Answers
 from juncture.publish.explorer.frames import Frame, Kind, read_frame
+from juncture.publish.explorer.own_kinds import register_own_kinds
 from juncture.publish.release import load
 
 
-def main(path: str, name: str) -> None:
+def main(path: str, name: str, *kinds: str) -> None:
     """Answer questions about the release of a file until the input ends."""
+    register_own_kinds(kinds)
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints must not disturb answers
     questions = _read_ahead(sys.stdin.buffer)
