@@ -191,16 +191,16 @@ def test_no_error_depends_on_the_data(ledger: Ledger) -> None:
 
 
 def test_scores_cannot_overflow(ledger: Ledger) -> None:
-    """Given answers and penalties are bounded, and scores are cut at a limit."""
+    """Given answers and penalties are numbers, and what lies beyond a limit is cut there."""
     curator = Curator(table(), ledger)
     rows: list[tuple[tuple[str, ...], Any]] = [(("a",), [1, 0, 0]), (("a",), [0, 0, 0])]
-    for bad in (2.0**43, math.inf, math.nan):
-        with pytest.raises(InvalidInput, match="finite numbers of at most"):
+    for bad in (math.inf, math.nan):
+        with pytest.raises(InvalidInput, match="finite numbers"):
             curator.select(QueryError(rows, [-bad, 0.0]), Pure(1.0))
         with pytest.raises(InvalidInput, match="finite"):
             curator.select(MarginalError({("a",): np.zeros(3)}, penalties={("a",): bad}), Pure(1.0))
     assert ledger.events == []
-    assert curator.select(QueryError(rows, [-(2.0**30), 0.0]), Pure(5.0)) == 0
+    assert curator.select(QueryError(rows, [-(2.0**43), 0.0]), Pure(5.0)) == 0
 
 
 def test_fractions_on_many_attributes_are_refused() -> None:

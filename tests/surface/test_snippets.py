@@ -42,6 +42,7 @@ PAGES = {
     "docs/estimation.md": ["junction tree", "Its largest clique is (x0, x1,"],
     "docs/inference.md": ["(2, 2, 2, 2)", "mean_wealth"],
     "docs/choosing.md": ["noise of a count"],
+    "docs/intervals.md": ["smokes"],
     "docs/private-side.md": ["within the budget of epsilon 1", "every count of age, work"],
     "docs/mechanisms.md": ["hdmm, local", "hdmm, model", "mwem", "privbayes", "dual query"],
     "docs/tiers.md": ["['c', 'd', 'e']"],

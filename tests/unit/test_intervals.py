@@ -368,5 +368,5 @@ def test_coverage() -> None:
     n = asked // 2
     assert binom.cdf(hits // 2, n, 0.95) > 1e-6
     assert hits / asked > 0.93
-    halved, asked = covered(0.5, 30)
-    assert binom.cdf(halved // 2, n, 0.95) < 1e-6
+    halved, asked = covered(0.5, 60)
+    assert binom.cdf(halved // 2, asked // 2, 0.95) < 1e-6
