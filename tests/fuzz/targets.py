@@ -442,7 +442,7 @@ class Estimation(Target):
     def make(self, rng: Rng) -> str:
         """One to three measurements of values and deviations from all over the doubles."""
         scale = 10.0 ** float(
-            rng.integers(-100, 100) if rng.random() < 0.5 else rng.integers(-9, 9)
+            rng.integers(-300, 300) if rng.random() < 0.5 else rng.integers(-9, 9)
         )
         listed = []
         for clique, size in ((["a"], 3), (["b"], 2), (["a", "b"], 6))[: int(rng.integers(1, 4))]:
