@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,23 +67,13 @@ def draft(
       juncture schema draft people.csv --out people.toml
       juncture schema draft clinic.sqlite --table patients --out patients.toml
     """
-    from juncture._util.atomic_file import atomic_write
     from juncture.private.draft import exact_explained_draft
 
     private = find_table(data, table, no_header)
     if out is not None:
         refuse_existing(out, force=force, read=[private.path])
     drafted = exact_explained_draft(private)
-    if out is None:
-        say(drafted.to_toml())
-    else:
-        with atomic_write(out) as file:
-            file.write(drafted.to_toml().encode())
-        note(f"wrote {out}: {len(drafted.schema.columns)} columns")
-    if drafted.omitted:
-        note("left out:")
-        for name, reason in drafted.omitted.items():
-            note(f"  {name}: {reason}")
+    _write_schema(out, drafted.to_toml(), len(drafted.schema.columns), drafted.omitted)
     n_names = len(drafted.schema.columns) + len(drafted.omitted)
     note_doubtful_names(drafted.n_doubtful_names, n_names)
     note("NOT PUBLIC: drafted from private data. Review it, then set confirmed_public = true.")
@@ -114,7 +105,6 @@ def suggest(
       juncture release people.csv --schema people.toml --epsilon 1 --delta 1e-6 \\
           --out people.jct --ledger people.ledger
     """
-    from juncture._util.atomic_file import atomic_write
     from juncture.private.header import count_doubtful_names
     from juncture.private.suggestion import suggest_schema
 
@@ -122,16 +112,7 @@ def suggest(
     if out is not None:
         refuse_existing(out, force=force, read=[private.path])
     suggested = suggest_schema(private)
-    if out is None:
-        say(suggested.to_toml())
-    else:
-        with atomic_write(out) as file:
-            file.write(suggested.to_toml().encode())
-        note(f"wrote {out}: {len(suggested.columns)} columns")
-    if suggested.omitted:
-        note("left out:")
-        for name, role in suggested.omitted.items():
-            note(f"  {name}: {role}")
+    _write_schema(out, suggested.to_toml(), len(suggested.columns), suggested.omitted)
     names = [*suggested.columns, *suggested.omitted]
     note_doubtful_names(count_doubtful_names(names), len(names))
     if suggested.n_bounds:
@@ -283,3 +264,21 @@ def _verdict(schema: Schema) -> str:
         f"{size}. Valid, but NOT PUBLIC: drafted from private data. Review every column, then set "
         "confirmed_public = true."
     )
+
+
+def _write_schema(
+    out: Path | None, text: str, n_columns: int, omitted: Mapping[str, object]
+) -> None:
+    """Write a schema to a file, or print it; say which columns were left out, and why."""
+    from juncture._util.atomic_file import atomic_write
+
+    if out is None:
+        say(text)
+    else:
+        with atomic_write(out) as file:
+            file.write(text.encode())
+        note(f"wrote {out}: {n_columns} columns")
+    if omitted:
+        note("left out:")
+        for name, reason in omitted.items():
+            note(f"  {name}: {reason}")
