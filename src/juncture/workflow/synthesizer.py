@@ -28,17 +28,20 @@ if TYPE_CHECKING:
 class Synthesizer:
     """Synthetic data frames with differential privacy: `fit` spends a budget, `sample` is free.
 
-    What a column may hold must be public knowledge: nothing protects it, and looking it up in the
-    table would give it away. So it is given, by `columns` or by `schema`, and a table with columns
-    of which nothing is known is refused, with advice. Columns of type bool need no words.
+    Bins and categories are found privately, for part of the budget. Only the bounds of numbers and
+    dates must be public knowledge: nothing protects them, and looking them up in the table would
+    give them away. So they are given, by `columns`, and a table with numbers or dates without
+    bounds is refused, with advice. Texts need a delta; columns of type bool need no words.
 
     - `epsilon`, `delta`: what one `fit` may spend. With a delta, Gaussian noise and stronger
-      mechanisms are used.
-    - `columns`: for each column its bounds, `(18, 97)` for whole numbers, `(0.0, 1.0)` for numbers,
-      two dates for dates; or its values, `["f", "m"]`; or `bool`; or a column kind such as
-      `jn.Number(edges=...)`, which says more. Values beyond bounds count as the nearest one;
-      values that are not listed are refused.
-    - `missing`: which columns may have missing values: names, or True for all of `columns`.
+      mechanisms are used, and the values of texts can be found.
+    - `columns`: for each column its bounds, `(18, 97)` for whole numbers, `(0.0, 1e6)` for numbers,
+      two dates for dates; or its values, `["f", "m"]`, if they are public; or `str` for values that
+      are found, the default for texts; or `bool`; or a column kind such as `jn.Number(edges=...)`,
+      which says more. Values beyond bounds count as the nearest one; values that are not in a list
+      are refused; values of too few records become "(outside)".
+    - `missing`: which columns may have missing values: names, or True for all of `columns`. Texts
+      whose values are found may always be missing.
     - `schema`: what the columns may hold, as a `Schema` or a TOML file, instead of `columns`.
     - `target`: a column to be predicted from the others: every column is measured with it.
     - `workload`, `mechanism`, `neighbours`: as for `juncture.release`.
@@ -46,10 +49,11 @@ class Synthesizer:
       each fit is accounted for alone: two fits of one table cost the sum of their budgets.
 
     >>> import pyarrow as pa
-    >>> table = pa.table({"age": [31, 40, 57] * 50, "smokes": [True, False, True] * 50})
-    >>> made = Synthesizer(epsilon=5, columns={"age": (18, 97)}).fit(table).sample(10)
-    >>> made.num_rows, made.column_names
-    (10, ['age', 'smokes'])
+    >>> table = pa.table({"pay": [31.5, 420.0, 57.0] * 99, "city": ["Bonn", "Genf", "Bonn"] * 99})
+    >>> synthesizer = Synthesizer(epsilon=5, delta=1e-6, columns={"pay": (0.0, 1000.0)})
+    >>> made = synthesizer.fit(table).sample(10)
+    >>> made.num_rows, made.column_names, synthesizer.schema_.columns["city"].values
+    (10, ['pay', 'city'], ('Bonn', 'Genf'))
     """
 
     def __init__(
@@ -95,7 +99,7 @@ class Synthesizer:
                 workload=self._make_workload(schema), mechanism=self.mechanism,
                 neighbours=self.neighbours, watch=watch,
             )  # fmt: skip
-        self.schema_, self._kind = schema, type(table).__module__.partition(".")[0]
+        self.schema_, self._kind = self.release_.schema, type(table).__module__.partition(".")[0]
         return self
 
     def sample(self, n: int | None = None, *, rng: Random = None) -> Any:  # noqa: ANN401
