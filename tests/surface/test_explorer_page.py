@@ -722,6 +722,9 @@ def test_independence_and_even_columns_are_told(browser: Any, steward_address: s
     assert visit.page.get_by_role("button", name="Table").count() == 1
     visit.page.get_by_role("button", name="Table").click()
     assert visit.page.locator(".rows th .even").all_inner_texts() == [even]
+    with visit.page.expect_download() as waiting:
+        visit.page.get_by_role("button", name="Download as JSON").click()
+    assert json.loads(waiting.value.path().read_text())["not_counted"] == ["eye colour"]
     visit.page.get_by_role("button", name="Add condition").click()
     names = visit.page.get_by_label("Attribute", exact=True).locator("option").all_inner_texts()
     assert [name for name in names if even in name] == [f"eye colour ({even})"]

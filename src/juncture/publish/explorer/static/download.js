@@ -12,8 +12,8 @@ export function asCsv({ columns, rows }) {
   return [columns, ...rows].map((row) => row.map(quoteCsv).join(",")).join("\r\n") + "\r\n";
 }
 
-export function asJson({ columns, rows, sql, notes = [], ranges = [] }) {
-  return `${JSON.stringify({ sql, columns, rows, notes, ranges }, null, 1)}\n`;
+export function asJson({ columns, rows, sql, notes = [], ranges = [], even = [] }) {
+  return `${JSON.stringify({ sql, columns, rows, notes, ranges, not_counted: even }, null, 1)}\n`;
 }
 
 export function save(name, kind, text) {
