@@ -100,7 +100,7 @@ def exact_relation(
     return connection.table("juncture_copy")
 
 
-def is_text_file(table: AnyTable) -> bool:
+def is_text_file(table: object) -> bool:
     """Whether a table is a file of texts, whose first line may be names or a record."""
     if not isinstance(table, str | Path | TableFile):
         return False
