@@ -99,7 +99,8 @@ class Synthesizer:
                 workload=self._make_workload(schema), mechanism=self.mechanism,
                 neighbours=self.neighbours, watch=watch,
             )  # fmt: skip
-        self.schema_, self._kind = self.release_.schema, type(table).__module__.partition(".")[0]
+        self.schema_ = self.release_.schema or schema  # with the bins and values that were found
+        self._kind = type(table).__module__.partition(".")[0]
         return self
 
     def sample(self, n: int | None = None, *, rng: Random = None) -> Any:  # noqa: ANN401
