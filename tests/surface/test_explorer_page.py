@@ -234,7 +234,7 @@ def test_bars_by_another_attribute_have_whiskers(browser: Any) -> None:
     measured = [Measurement(("a", "b"), noisy, stddev=5.0)]
     fit = estimate(Domain({"a": 5, "b": 2}), measured, total=1000.0)
     made = Release(model=fit.model, measurements=measured, fit=fit.summary)
-    kept = made.with_replicas(ReplicaRecipe(0, 4, 3))
+    kept = made.with_replicas(ReplicaRecipe(0, 4))
     with running(create_app(kept, token=TOKEN)) as url:
         visit = Visit(browser, url)
         visit.page.evaluate("""() => { location.hash = encodeURIComponent(JSON.stringify(

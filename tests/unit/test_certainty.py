@@ -32,7 +32,7 @@ def test_the_report_shows_the_check_and_intervals(release: jn.Release) -> None:
     plain = str(render_report(release))
     assert "predicted and checked" in plain
     assert "makes them first" in plain
-    kept = str(render_report(release.with_replicas(ReplicaRecipe(0, 4, 3))))
+    kept = str(render_report(release.with_replicas(ReplicaRecipe(0, 4))))
     assert "Half of the 95 % interval" in kept
     assert "± " in kept
     unchecked = jn.Release(model=release.model, measurements=release.measurements)
@@ -45,7 +45,7 @@ def test_the_explorer_shows_intervals_where_replicas_are_kept(release: jn.Releas
     plain = Answers(release)
     assert plain.sql(query)["columns"] == ["a", "n"]
     assert plain.marginal(("a",), [])["half_widths"] is None
-    kept = release.with_replicas(ReplicaRecipe(0, 4, 3))
+    kept = release.with_replicas(ReplicaRecipe(0, 4))
     sure = Answers(kept)
     assert sure.sql(query)["columns"] == ["a", "n", "+-", "basis"]
     shown = sure.marginal(("a",), [])["half_widths"]
@@ -59,7 +59,7 @@ def test_groups_of_values_have_intervals_of_their_own() -> None:
     measured = [jn.Measurement(("a", "b"), noisy, stddev=5.0)]
     fit = jn.estimate(domain, measured, total=1000.0)
     made = jn.Release(model=fit.model, measurements=measured, fit=fit.summary)
-    kept = made.with_replicas(ReplicaRecipe(0, 4, 3))
+    kept = made.with_replicas(ReplicaRecipe(0, 4))
     shown = Answers(kept).marginal(("a", "b"), [], [3, None])
     blocks = {"a": jn.queries.Buckets([0, 0, 1, 1, 2]), "b": jn.queries.Identity()}
     expected = kept.answer(jn.queries.Kron(blocks), interval=0.95)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
+from scipy.stats import t as student
 
 import juncture as jn
 from juncture import queries
@@ -20,7 +21,7 @@ from juncture.tables.noise import Noise
 from juncture.tables.queries.products import Query
 
 DOMAIN = jn.Domain({"a": 3, "b": 4, "c": 2})
-SMALL = ReplicaRecipe(seed=1, n_replicas=6, n_children=3)
+SMALL = ReplicaRecipe(seed=1, n_replicas=6)
 
 
 def draw_codes(n: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -146,8 +147,8 @@ def test_basis_agrees_with_rank() -> None:
 def test_replicas_can_be_remade(release: jn.Release) -> None:
     """The same recipe gives the same replicas; another seed gives others; their truth is whole."""
     made = [
-        make_replicas(release.model, release.measurements, recipe, fit=release.fit)
-        for recipe in (SMALL, SMALL, ReplicaRecipe(seed=2, n_replicas=6, n_children=3))
+        make_replicas(release.model, release.measurements, recipe)
+        for recipe in (SMALL, SMALL, ReplicaRecipe(seed=2, n_replicas=6))
     ]
     assert np.array_equal(made[0].fitted, made[1].fitted)
     assert not np.array_equal(made[0].fitted, made[2].fitted)
@@ -179,17 +180,43 @@ def test_answers_agree(release: jn.Release) -> None:
 
 
 def test_widths_are_those_of_the_replicas(release: jn.Release) -> None:
-    """A half-width is a factor, one for all counts, times the spread of the replicas' errors."""
-    made = release.uncertainty.replicas
+    """Spread of the errors, a share of the plain deviation, Student's quantile; further down."""
+    made, widths = release.uncertainty.replicas, release.uncertainty.widths
     errors = made.tables(made.fitted, ("b", "c")) - made.tables(made.counted, ("b", "c"))
-    spread = np.sqrt((errors**2).mean(axis=0))
+    assert widths.strain == 1.0  # the fit is close to what was measured
+    spread = np.hypot(np.sqrt((errors**2).mean(axis=0)), 0.05 * 8.0)
     found = release.project(("b", "c"), interval=0.95)
-    factors = (found.upper - found.answer) / spread
-    assert factors.min() == pytest.approx(factors.max())
-    assert factors.min() >= 1.96
+    quantile = student.ppf(0.975, 6)
+    assert np.allclose((found.upper - found.answer) / spread, quantile)
+    lower = np.maximum(found.answer - 1.15 * quantile * spread, 0.0)
+    assert np.allclose(found.lower, lower)
     summed = release.project(("c",), interval=0.95)
-    own = np.sqrt((errors.sum(axis=1) ** 2).mean(axis=0))
-    assert np.allclose((summed.upper - summed.answer) / own, factors.min())
+    own = np.hypot(np.sqrt((errors.sum(axis=1) ** 2).mean(axis=0)), 0.05 * 16.0)
+    assert np.allclose((summed.upper - summed.answer) / own, quantile)
+
+
+def test_models_that_contradict_measurements_are_wide() -> None:
+    """A model far from what was measured has intervals that reach what was measured."""
+    measured = measure(draw_codes(500), np.random.default_rng(3))
+    flat = [
+        jn.Factor(DOMAIN.project(m.clique), np.zeros(DOMAIN.project(m.clique).shape))
+        for m in measured
+    ]
+    wrong = jn.Model.of_potentials(DOMAIN, flat, total=500.0)  # knows nothing
+    made = jn.Release(model=wrong, measurements=measured, replicas=SMALL)
+    assert made.uncertainty.widths.strain > 3.0
+    table = made.project(("a", "b"), interval=0.95)
+    plain = measured[0].values.reshape(3, 4)
+    far = np.abs(plain - table.answer) > 2.5 * 8.0
+    assert far.any()
+    assert (table.lower <= np.maximum(plain, 0.0))[far].all()
+    assert (plain <= table.upper)[far].all()
+    rows = made.sql("SELECT a, b, COUNT(*) AS n FROM t GROUP BY a, b", interval=0.95)
+    for (a, b, _), cell in zip(rows.rows, column(rows, 2), strict=True):
+        assert cell.upper == pytest.approx(table.upper[a, b])
+        assert cell.lower == pytest.approx(table.lower[a, b])
+    sums = made.sql("SELECT b, SUM(a) AS s FROM t GROUP BY b", interval=0.95)
+    assert all(cell.half_width > 0.0 for cell in column(sums, 1))
 
 
 def test_ratios_have_intervals(release: jn.Release) -> None:
@@ -325,9 +352,7 @@ def test_plain_files_have_no_replicas(release: jn.Release, tmp_path: Path) -> No
     assert b'"replicas"' not in plain.save(tmp_path / "t.jct").read_bytes()
 
 
-@pytest.mark.parametrize(
-    "options", [{"seed": -1}, {"n_replicas": 2}, {"n_children": 0}, {"n_replicas": 1e3}]
-)
+@pytest.mark.parametrize("options", [{"seed": -1}, {"n_replicas": 2}, {"n_replicas": 1e3}])
 def test_recipes_are_checked(options: dict[str, int]) -> None:
     """A recipe that makes no sense gets one clear error."""
     with pytest.raises(InvalidInput, match="must be a whole number"):
@@ -346,7 +371,7 @@ def covered(noise_share: float, runs: int) -> tuple[int, int]:
             jn.Measurement(m.clique, m.values, stddev=noise_share * m.stddev, noise=noise)
             for m in real
         ]
-        made = make_release(claimed, ReplicaRecipe(run, 8, 3), total=400.0)
+        made = make_release(claimed, ReplicaRecipe(run, 8), total=400.0)
         table = made.project(("a", "b"), interval=0.95)
         rows = made.sql("SELECT a, AVG(b) FROM t GROUP BY a ORDER BY a", interval=0.95)
         averages = column(rows, 1)

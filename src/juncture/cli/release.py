@@ -109,7 +109,7 @@ def release(
         bool,
         typer.Option(
             "--replicas",
-            help="Make the replicas that intervals come from, and keep them in the file: up to 30 "
+            help="Make the replicas that intervals come from, and keep them in the file: 20 "
             "more fits, no budget. `juncture query` and `explore` then show intervals.",
         ),
     ] = False,

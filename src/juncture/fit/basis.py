@@ -100,14 +100,7 @@ class Bases:
         return min(holders, key=self._domain.size_of, default=None)
 
     def _is_constant(self, name: str, block: Block) -> bool:
-        """Whether the rows of a block do not depend on the value."""
-        if isinstance(block, Total) or self._domain[name] == 1:
-            return True
-        size = self._domain[name]
-        if block.n_rows(size) > 1:
-            return False
-        row = block.adjoint(np.ones(1), size)
-        return bool(np.ptp(row) == 0.0)
+        return is_constant(block, self._domain[name])
 
     def _find_held(self, clique: Clique, blocks: Mapping[str, Block], shape: list[int]) -> Mask:
         """Which answers lie in the span of what was measured on one clique."""
@@ -204,6 +197,20 @@ class Bases:
             full = [len(table), *(self._domain[name] for name in union)]
             parts.append(np.broadcast_to(table.reshape([-1, *sizes]), full).reshape(len(table), -1))
         return np.concatenate(parts)
+
+
+def is_constant(block: Block, size: int) -> bool:
+    """Whether the rows of a block do not depend on the value.
+
+    >>> is_constant(Total(), 3), is_constant(Identity(), 3)
+    (True, False)
+    """
+    if isinstance(block, Total) or size == 1:
+        return True
+    if block.n_rows(size) > 1:
+        return False
+    row = block.adjoint(np.ones(1), size)
+    return bool(np.ptp(row) == 0.0)
 
 
 def _span(rows: Vector) -> Vector:

@@ -9,10 +9,6 @@ with the noise of empty cells must show.
 Replicas are fitted to the end, also where the model stopped early, and from the uniform start. The
 model that a replica was drawn from is its truth: a fit that began there would hide its own error.
 
-Replicas of replicas say how far errors of replicas fall short of real ones: for two of them, their
-parents, more tables are drawn from the model that stands for them. What their children say about a
-parent is compared with the parent's own error, which is known (`fit/widths.py`).
-
 Everything is post-processing: it reads the model and the measurements, and spends nothing.
 """
 
@@ -32,10 +28,8 @@ from juncture.engine.particles import Particles
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
 from juncture.fit.solvers.accelerated import Accelerated
-from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.fit.solvers.problem import Solver
 from juncture.fit.solvers.raking import Raking
-from juncture.fit.summary import FitSummary, Status
 from juncture.fit.total import estimate_total
 from juncture.model.model import Model
 from juncture.tables.domain import Clique
@@ -43,10 +37,7 @@ from juncture.tables.layout import Layout, Vector
 from juncture.tables.measurement import Measurement
 
 Single = NDArray[np.float32]
-Task = tuple[Sequence[Measurement], Solver]
 
-N_PARENTS = 2
-"""How many replicas have replicas of their own."""
 _MAX_RECORDS = 10_000_000
 # A total that agrees with its own estimate to this share of it was estimated.
 _SAME_TOTAL = 1e-6
@@ -56,30 +47,20 @@ _SAME_TOTAL = 1e-6
 class ReplicaRecipe:
     """All that is needed to make the replicas of a release again: they are the same each time.
 
-    >>> ReplicaRecipe(seed=7).n_fits
-    30
+    >>> ReplicaRecipe(seed=7).n_replicas
+    20
     """
 
     seed: int = 0
-    n_replicas: int = 16
-    """How many tables are drawn from the model."""
-    n_children: int = 6
-    """How many are drawn from each of two of them."""
+    n_replicas: int = 20
+    """How many tables are drawn from the model; each takes a fit."""
 
     def __post_init__(self) -> None:
-        for name, least, most in (("n_replicas", 4, 1000), ("n_children", 3, 1000)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise InvalidInput(
-                    f"`{name}` must be a whole number from {least} to {most}; got {value!r}."
-                )
+        n = self.n_replicas
+        if isinstance(n, bool) or not isinstance(n, int) or not 4 <= n <= 1000:
+            raise InvalidInput(f"`n_replicas` must be a whole number from 4 to 1000; got {n!r}.")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InvalidInput(f"`seed` must be a whole number, at least 0; got {self.seed!r}.")
-
-    @property
-    def n_fits(self) -> int:
-        """The most fits that making them takes."""
-        return self.n_replicas + N_PARENTS * (self.n_children + 1)
 
     def generator(self, *index: int) -> np.random.Generator:
         """The random numbers of one replica: they depend on no other one."""
@@ -101,22 +82,10 @@ class Replicas:
     """What the model of each replica says."""
     counted: Single
     """What the records of each replica say: the truth."""
-    parents: Single
-    """What stands for each parent: a fit that ended as that of the release did."""
-    child_fitted: Single
-    """The same as `fitted` for the children, an axis for each parent before that of children."""
-    child_counted: Single
 
     def __post_init__(self) -> None:
-        recipe, size = self.recipe, self.layout.size
-        shapes = {
-            "fitted": (recipe.n_replicas, size),
-            "counted": (recipe.n_replicas, size),
-            "parents": (N_PARENTS, size),
-            "child_fitted": (N_PARENTS, recipe.n_children, size),
-            "child_counted": (N_PARENTS, recipe.n_children, size),
-        }
-        for name, shape in shapes.items():
+        shape = (self.recipe.n_replicas, self.layout.size)
+        for name in ("fitted", "counted"):
             array = getattr(self, name)
             if array.shape != shape or not np.isfinite(array).all():
                 raise InvalidInput(f"`{name}` must be finite, of shape {shape}; got {array.shape}.")
@@ -139,7 +108,6 @@ def make_replicas(
     measurements: Sequence[Measurement],
     recipe: ReplicaRecipe | None = None,
     *,
-    fit: FitSummary | None = None,
     watch: Watch = ignore_progress,
 ) -> Replicas:
     """Draw replicas of a fit, and fit them: as many fits as the recipe says.
@@ -147,7 +115,6 @@ def make_replicas(
     - `model`: the model that was fitted.
     - `measurements`: what it was fitted to.
     - `recipe`: how many, and from which seed.
-    - `fit`: how the fit of the model ended; a fit that stopped at the noise has parents that do.
     - `watch`: called with the progress.
     """
     if not measurements:
@@ -155,18 +122,16 @@ def make_replicas(
             "`measurements` must not be empty for intervals; got none. Without them nobody knows "
             "how noisy the model is: ask the publisher for a release that holds them."
         )
-    return _Workshop(model, measurements, recipe or ReplicaRecipe(), fit, watch).make()
+    return _Workshop(model, measurements, recipe or ReplicaRecipe(), watch).make()
 
 
 class _Workshop:
     """Where the replicas of one model are made."""
 
     def __init__(
-        self, model: Model, measurements: Sequence[Measurement], recipe: ReplicaRecipe,
-        fit: FitSummary | None, watch: Watch,
-    ) -> None:  # fmt: skip
+        self, model: Model, measurements: Sequence[Measurement], recipe: ReplicaRecipe, watch: Watch
+    ) -> None:
         self.model, self.measurements, self.recipe = model, measurements, recipe
-        self.stops = fit is not None and fit.status is Status.AT_NOISE
         self.domain = model.domain
         self.layout = Layout(self.domain, [each.clique for each in measurements])
         self.total = self.find_total()
@@ -189,43 +154,22 @@ class _Workshop:
         return None if close else self.model.total
 
     def make(self) -> Replicas:
-        """All replicas, parents and children."""
-        recipe = self.recipe
-        drawn = [self.draw(self.model, index) for index in range(recipe.n_replicas)]
-        tasks: list[Task] = [(noisy, self.to_the_end) for _, noisy in drawn]
-        if self.stops:
-            tasks += [
-                (noisy, EarlyStopping(rng=i)) for i, (_, noisy) in enumerate(drawn[:N_PARENTS])
-            ]
-        models = self.fit_all(tasks)
-        parents = models[-N_PARENTS:] if self.stops else models[:N_PARENTS]
-        born = [
-            self.draw(parent, recipe.n_replicas + number, child)
-            for number, parent in enumerate(parents)
-            for child in range(recipe.n_children)
-        ]
-        grown = self.fit_all([(noisy, self.to_the_end) for _, noisy in born])
-        shape = (N_PARENTS, recipe.n_children, self.layout.size)
-        return Replicas(
-            recipe,
-            self.layout,
-            self.model.total,
-            self.project_all(models[: recipe.n_replicas]),
-            np.array([counts for counts, _ in drawn], dtype=np.float32),
-            self.project_all(parents),
-            self.project_all(grown).reshape(shape),
-            np.array([counts for counts, _ in born], dtype=np.float32).reshape(shape),
-        )
+        """All replicas."""
+        drawn = [self.draw(index) for index in range(self.recipe.n_replicas)]
+        with ThreadPoolExecutor(max_workers=min(cpu_count(), len(drawn))) as pool:
+            rows = list(pool.map(self.fit, [noisy for _, noisy in drawn]))
+        counted = np.array([counts for counts, _ in drawn], dtype=np.float32)
+        return Replicas(self.recipe, self.layout, self.model.total, np.array(rows), counted)
 
     @property
     def to_the_end(self) -> Solver:
         """The solver of replicas."""
         return Raking() if isinstance(self.model.oracle, Particles) else Accelerated()
 
-    def draw(self, model: Model, *index: int) -> tuple[Vector, list[Measurement]]:
-        """The counts of records drawn from a model, and what a curator might measure of them."""
-        rng = self.recipe.generator(*index)
-        records = model.sample(self.n_records, rng=rng)
+    def draw(self, index: int) -> tuple[Vector, list[Measurement]]:
+        """The counts of records drawn from the model, and what a curator might measure of them."""
+        rng = self.recipe.generator(index)
+        records = self.model.sample(self.n_records, rng=rng)
         counts = np.concatenate([self.count(records, clique) for clique in self.layout.cliques])
         noisy = [self.measure(each, counts, rng) for each in self.measurements]
         return counts, noisy
@@ -246,29 +190,16 @@ class _Workshop:
             own.clique, exact + noise, stddev=own.stddev, query=own.query, noise=own.noise
         )
 
-    def fit_all(self, tasks: Sequence[Task]) -> list[Model]:
-        """The models of many replicas, made at the same time."""
-        with ThreadPoolExecutor(max_workers=min(cpu_count(), len(tasks))) as pool:
-            return list(pool.map(self.fit, tasks))
-
-    def fit(self, task: Task) -> Model:
-        """The model of one replica."""
-        measured, solver = task
+    def fit(self, measured: Sequence[Measurement]) -> Single:
+        """What the model of one replica says on the measured cliques."""
         made = estimate(
-            self.domain, measured, total=self.total, solver=solver, plan=self.model.plan,
+            self.domain, measured, total=self.total, solver=self.to_the_end, plan=self.model.plan,
             oracle=self.model.oracle, constraints=self.constraints,
         )  # fmt: skip
         self.n_done += 1
-        self.watch("making replicas", self.n_done, self.recipe.n_fits)
-        return made.model
-
-    def project_all(self, models: Sequence[Model]) -> Single:
-        """What models say on the measured cliques."""
-        rows = np.empty((len(models), self.layout.size), dtype=np.float32)
-        for row, model in zip(rows, models, strict=True):
-            tables = model.project_many(self.layout.cliques)
-            row[:] = np.concatenate([table.values.reshape(-1) for table in tables])
-        return rows
+        self.watch("making replicas", self.n_done, self.recipe.n_replicas)
+        tables = made.model.project_many(self.layout.cliques)
+        return np.concatenate([table.values.reshape(-1) for table in tables], dtype=np.float32)
 
 
 def find_impossible(model: Model) -> dict[Clique, NDArray[np.bool_]]:

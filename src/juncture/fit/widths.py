@@ -1,36 +1,42 @@
-"""How wide an interval must be: errors of replicas, calibrated by replicas of replicas.
+"""How wide an interval must be: the errors of replicas, held against what was measured.
 
-The spread of a replica's errors says how far an answer may be off, but it says too little: records
-drawn from a model are a little less sparse, and a little closer to what the model can express, than
-the records that it was fitted to. How much too little is known where truth is known. A parent is a
-replica with children: its own error is divided by the spread of its children's errors, for random
-questions on the measured cliques. A 95 % interval takes the 95 % quantile of these ratios, apart
-for counts and for averages (as Beran's prepivoting does, one level deep).
+The spread of the replicas' errors says how far an answer may be off if the table is like the model.
+What the measurements say by themselves (`fit/plain_estimates.py`) shows where it is not:
 
-    error of the release   ~  ratio x spread of the replicas' errors     (unknown, known)
-    error of a parent      =  ratio x spread of its children's errors    (known, known)
+- An interval never takes the model surer than a small share of the plain estimate's deviation: a
+  model may put nothing where there are a few records, and all its replicas then agree.
+- A model that does not fit what was measured is off by more than its replicas are. Its strain, the
+  root mean square of plain estimates less answers over their deviations, for random questions, is
+  1 at most where the model fits; above, spreads grow with it.
+- An answer that its own plain estimate contradicts has an interval that reaches that estimate's.
+
+Counts are skewed: fits put too much on some small counts and take it from many, so an answer is
+more often too large by far than too small. Down is a little further than up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from juncture.errors import InvalidInput
-from juncture.fit.replicas import N_PARENTS, Replicas
-from juncture.tables.domain import Clique
+from juncture.fit.plain_estimates import PlainEstimate, PlainEstimates
+from juncture.fit.random_questions import Form, draw_rows, weigh
+from juncture.fit.replicas import Replicas
+from juncture.model.model import Model
 from juncture.tables.layout import Vector
+from juncture.tables.queries.blocks import Matrix
+from juncture.tables.queries.products import Kron
 
-# Random questions for each kind; averages are fewer, since all of them are alike.
-_N_COUNTS, _N_AVERAGES = 600, 300
-# Cells of tables that the random questions may take together.
-_MAX_WORK = 400_000_000
-_TINY = 1e-12
+# Questions that tell how well the model fits, and the cells of tables that they may take together.
+_N_QUESTIONS, _MAX_WORK = 240, 400_000_000
+# A spread below this share of the records is that of a number that is known.
+_KNOWN = 1e-6
 
 
 class Kind(Enum):
@@ -44,9 +50,18 @@ class Kind(Enum):
     """An average, a share, or anything else that is not a sum over records."""
 
 
-# What two levels of replicas still leave out: chosen on the data sets Titanic and Stroke, where
-# intervals of 95 % held 92 % of the counts and 87 % of the averages without it.
-_SAFETY = {Kind.COUNT: 1.15, Kind.SUM: 1.15, Kind.RATIO: 1.25}
+# All of these were chosen on the data sets Titanic and Stroke.
+# How many of Student's quantiles an interval reaches below and above its answer.
+_DOWN = {Kind.COUNT: 1.15, Kind.SUM: 1.15, Kind.RATIO: 1.15}
+_UP = {Kind.COUNT: 1.0, Kind.SUM: 1.15, Kind.RATIO: 1.15}
+# The least spread, as a share of the plain estimate's deviation.
+_LEAST = 0.05
+# The power of the strain that spreads grow with.
+_STRAIN_POWER = 1.5
+# An answer so many deviations from its plain estimate is contradicted by it.
+_CONTRADICTED = 2.5
+# Single questions that are far off say no more than so many deviations.
+_MAX_STRAIN = 10.0
 
 
 def check_level(level: float) -> float:
@@ -63,126 +78,71 @@ def check_level(level: float) -> float:
     return value
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """A random question: a row for each attribute of a clique, and what is averaged, if any."""
+class Reach(NamedTuple):
+    """How far intervals reach below and above their answers."""
 
-    clique: Clique
-    rows: Sequence[Vector]
-    averaged: int | None = None
-
-    def weigh(self, tables: Vector, centre: float = 0.0, mass: float = 1.0) -> Vector:
-        """The answers of tables; averages are taken as deviations from `centre`."""
-        rows = list(self.rows)
-        if self.averaged is not None:
-            values = np.arange(len(rows[self.averaged]), dtype=np.float64) - centre
-            rows[self.averaged] = values / mass
-        for row in reversed(rows):
-            tables = tables @ row
-        return tables
-
-    def find_centre(self, table: Vector) -> tuple[float, float]:
-        """The average and the number of records that it is of; nothing for a count."""
-        if self.averaged is None:
-            return 0.0, 1.0
-        plain = list(self.rows)
-        plain[self.averaged] = np.ones(len(plain[self.averaged]))
-        mass = max(float(_Sample(self.clique, plain).weigh(table)), _TINY)
-        return float(self.weigh(table)) / mass, mass
+    down: Vector
+    up: Vector
 
 
 @dataclass(frozen=True, eq=False)
 class Widths:
-    """The half-widths of intervals, for one release."""
+    """How far the intervals of one release reach."""
 
+    model: Model
     replicas: Replicas
+    plain: PlainEstimates
 
-    def find(self, errors: Vector, level: float, kind: Kind) -> Vector:
-        """The half-widths of answers, from the errors of their replicas on the first axis.
+    def find(
+        self, answers: Vector, errors: Vector, level: float, kind: Kind,
+        plain: PlainEstimate | None = None,
+    ) -> Reach:  # fmt: skip
+        """How far the intervals of answers reach.
 
-        An error that is not a number is left out; where most are, so is the width.
+        - `errors`: of the replicas, on the first axis. One that is not a number is left out; where
+          most are, there is no interval.
+        - `plain`: what measurements alone say of the answers, where they do.
         """
         known = np.isfinite(errors)
         n = known.sum(axis=0)
         squares = np.where(known, errors, 0.0) ** 2
-        spread = np.sqrt(squares.sum(axis=0) / np.maximum(n, 1))
-        width = self.find_factor(level, kind) * spread
-        return np.asarray(np.where(2 * n >= len(errors), width, np.nan))
-
-    def find_factor(self, level: float, kind: Kind) -> float:
-        """How many times the spread of the replicas' errors a half-width is.
-
-        At least what Student's distribution says for so many replicas; averages and the like take
-        what counts need where that is more, since fewer of them are independent of each other.
-        """
-        counts, averages = self._ratios
-        wanted = [counts, averages] if kind is Kind.RATIO else [counts]
-        least = student_quantile(level, self.replicas.recipe.n_replicas)
-        return _SAFETY[kind] * max(least, *(float(np.quantile(r, level)) for r in wanted))
+        spread = self.strain**_STRAIN_POWER * np.sqrt(squares.sum(axis=0) / np.maximum(n, 1))
+        spread = np.where(2 * n >= len(errors), spread, np.nan)
+        factor = student_quantile(level, self.replicas.recipe.n_replicas)
+        if plain is None:
+            return Reach(factor * _DOWN[kind] * spread, factor * _UP[kind] * spread)
+        loose = spread > _KNOWN * self.replicas.total
+        spread = np.where(loose, np.hypot(spread, _LEAST * np.nan_to_num(plain.stddev)), spread)
+        down, up = factor * _DOWN[kind] * spread, factor * _UP[kind] * spread
+        gap = plain.values - answers
+        far = loose & (np.abs(gap) > _CONTRADICTED * plain.stddev)
+        reach = factor * plain.stddev
+        return Reach(
+            np.where(far, np.maximum(down, reach - gap), down),
+            np.where(far, np.maximum(up, reach + gap), up),
+        )
 
     @cached_property
-    def _samples(self) -> tuple[list[_Sample], list[_Sample]]:
-        """Random questions: counts, and averages."""
+    def strain(self) -> float:
+        """How far the model is from what was measured, in deviations; at least 1."""
         layout, recipe = self.replicas.layout, self.replicas.recipe
         rng = recipe.generator(1_000_003)
-        cells = np.array([layout.domain.size_of(c) for c in layout.cliques], dtype=np.float64)
-        rows = 2 * (1 + recipe.n_children) * N_PARENTS
-        share = min(1.0, _MAX_WORK / (float(cells.mean()) * rows * (_N_COUNTS + _N_AVERAGES)))
-        n_counts, n_averages = (max(60, int(share * n)) for n in (_N_COUNTS, _N_AVERAGES))
-        chosen = [layout.cliques[i] for i in rng.integers(len(cells), size=n_counts + n_averages)]
-        shapes = [layout.domain.project(clique).shape for clique in chosen]
-        samples = [
-            _draw(clique, shape, rng, average=number >= n_counts)
-            for number, (clique, shape) in enumerate(zip(chosen, shapes, strict=True))
-        ]
-        return samples[:n_counts], samples[n_counts:]
-
-    @cached_property
-    def _ratios(self) -> tuple[Vector, Vector]:
-        """The errors of the parents over the spread of their children's: counts, averages."""
-        counts, averages = self._samples
-        return self._compare(counts), self._compare(averages)
-
-    def _compare(self, samples: Sequence[_Sample]) -> Vector:
-        pairs = [self._compare_one(each, parent) for each in samples for parent in range(N_PARENTS)]
-        errors, spreads = np.array(pairs).T
-        there = spreads > _TINY
-        return np.abs(errors[there]) / spreads[there] if there.any() else np.zeros(1)
-
-    def _compare_one(self, sample: _Sample, parent: int) -> tuple[float, float]:
-        """The error of a parent, and the spread of its children's errors."""
-        made, clique = self.replicas, sample.clique
-        table = made.tables(made.parents[parent], clique)
-        centre = sample.find_centre(table)
-        error = sample.weigh(table - made.tables(made.counted[parent], clique), *centre)
-        children = made.tables(made.child_fitted[parent], clique) - made.tables(
-            made.child_counted[parent], clique
-        )
-        spread = np.sqrt(np.mean(sample.weigh(children, *centre) ** 2))
-        return float(error), float(spread)
-
-
-def _draw(
-    clique: Clique, shape: Sequence[int], rng: np.random.Generator, *, average: bool
-) -> _Sample:
-    """A random question: a cell, ranges, or sets of values; or an average within sets."""
-    form = 2 if average else int(rng.integers(3))
-    rows = [_draw_row(size, form, rng) for size in shape]
-    return _Sample(clique, rows, int(rng.integers(len(shape))) if average and shape else None)
-
-
-def _draw_row(size: int, form: int, rng: np.random.Generator) -> Vector:
-    row = np.zeros(size)
-    if form == 0:
-        row[rng.integers(size)] = 1.0
-    elif form == 1:
-        low, high = sorted(rng.integers(0, size, 2))
-        row[low : high + 1] = 1.0
-    else:
-        row[rng.random(size) < 0.5] = 1.0
-        if rng.random() < 0.4 or not row.any():
-            row[:] = 1.0
-    return row
+        mean_cells = layout.size / max(1, len(layout.cliques))
+        n = max(60, min(_N_QUESTIONS, int(_MAX_WORK / mean_cells)))
+        tables = dict(zip(layout.cliques, self.model.project_many(layout.cliques), strict=True))
+        forms = tuple(Form)
+        squares = list[float]()
+        for index, number in enumerate(rng.integers(len(layout.cliques), size=n)):
+            clique = layout.cliques[number]
+            rows = draw_rows(layout.domain.project(clique).shape, forms[index % len(forms)], rng)
+            if all(row.all() for row in rows):
+                continue  # the number of records, which is often known
+            blocks = {name: Matrix(row[None]) for name, row in zip(clique, rows, strict=True)}
+            value, stddev = (float(each.item()) for each in self.plain.find(Kron(blocks)))
+            if math.isfinite(stddev):
+                off = (value - float(weigh(tables[clique].values, rows))) / stddev
+                squares.append(min(abs(off), _MAX_STRAIN) ** 2)
+        return max(1.0, math.sqrt(math.fsum(squares) / max(1, len(squares))))
 
 
 @lru_cache(maxsize=256)

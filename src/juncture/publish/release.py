@@ -242,7 +242,7 @@ class Release:
 
         - `interval`: how often intervals should hold the true answer, such as 0.95; the result is
           then an `IntervalAnswer` with `lower`, `upper` and `bases`. Replicas are made when they
-          are first needed, which takes up to 30 times as long as the fit did.
+          are first needed, which takes about 20 times as long as the fit did.
         - `population`: whether intervals cover what other tables of the same population would say,
           too. By default they cover this table's own numbers, over the noise.
         """
@@ -291,12 +291,12 @@ class Release:
         """The release with its replicas made, and kept in the file that `save` writes.
 
         - `recipe`: how many, and from which seed; by default, the release's own.
-        - `watch`: called with the progress: up to 30 fits, one for each processor at a time.
+        - `watch`: called with the progress: a fit for each replica.
 
         It is post-processing, and spends nothing.
         """
         chosen = recipe or self._recipe
-        made = make_replicas(self.model, self.measurements, chosen, fit=self.fit, watch=watch)
+        made = make_replicas(self.model, self.measurements, chosen, watch=watch)
         return replace(self, replicas=made)
 
     def sample(self, n: int | None = None, *, rng: Random = None) -> Records:

@@ -11,9 +11,10 @@ import numpy as np
 from juncture._util.watch import Watch, ignore_progress
 from juncture.fit.basis import Bases, Basis, Grades
 from juncture.fit.check import Check
+from juncture.fit.plain_estimates import PlainEstimate, PlainEstimates
 from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
 from juncture.fit.summary import FitSummary
-from juncture.fit.widths import Kind, Widths, check_level, student_quantile
+from juncture.fit.widths import Kind, Reach, Widths, check_level, student_quantile
 from juncture.model.model import Model
 from juncture.model.query_parts import answer_parts
 from juncture.model.sql.replication import OutputKind, ReplicatedColumn, Replies
@@ -84,14 +85,17 @@ class Uncertainty:
         """The replicas: those that were kept, or made by the recipe."""
         if self.kept is not None:
             return self.kept
-        return make_replicas(
-            self.model, self.measurements, self.recipe, fit=self.fit, watch=self.watch
-        )
+        return make_replicas(self.model, self.measurements, self.recipe, watch=self.watch)
+
+    @cached_property
+    def plain(self) -> PlainEstimates:
+        """What the measurements say by themselves."""
+        return PlainEstimates(self.model.domain, self.measurements)
 
     @cached_property
     def widths(self) -> Widths:
         """How wide intervals are."""
-        return Widths(self.replicas)
+        return Widths(self.model, self.replicas, self.plain)
 
     def project(
         self, attributes: Iterable[str], level: float, *, population: bool
@@ -118,37 +122,44 @@ class Uncertainty:
     def _answer_product(self, query: Kron, answers: Vector, asked: _Asked) -> IntervalAnswer:
         grades = self.bases.find(query).reshape(answers.shape)
         kind = self._find_kind(query)
-        widths = np.full(answers.shape, np.nan)
+        down, up = np.full(answers.shape, np.nan), np.full(answers.shape, np.nan)
         known = grades < Basis.ASSUMED
         if known.any():
             replies = self.ask(query)
             assert replies is not None, "some measured clique holds what was measured"
             stacked = replies.reshape(-1, *answers.shape)
-            widths[known] = self._find_widths(answers, stacked, kind, asked)[known]
+            plain = self.plain.find(query)
+            plain = PlainEstimate(*(each.reshape(answers.shape) for each in plain))
+            reach = self._find_reach(answers, stacked, kind, asked, plain)
+            down[known], up[known] = reach.down[known], reach.up[known]
         if not known.all():
-            widths[~known] = self._find_assumed(query, answers, kind, asked)[~known]
-        lower = answers - widths
+            down[~known] = self._find_assumed(query, answers, kind, asked)[~known]
+            up[~known] = down[~known]
+        lower = answers - down
         if kind is Kind.COUNT:
             lower = np.maximum(lower, 0.0)
         return IntervalAnswer(
-            answers, lower, answers + widths, grades, asked.level, asked.population,
+            answers, lower, answers + up, grades, asked.level, asked.population,
             () if known.all() or self.check is not None else (NO_CHECK,),
         )  # fmt: skip
 
-    def _find_widths(self, answers: Vector, stacked: Vector, kind: Kind, asked: _Asked) -> Vector:
-        """Half-widths, from what the replicas' models and then their records say."""
+    def _find_reach(
+        self, answers: Vector, stacked: Vector, kind: Kind, asked: _Asked,
+        plain: PlainEstimate | None,
+    ) -> Reach:  # fmt: skip
+        """How far intervals reach, from what the replicas' models and then their records say."""
         fitted, counted = np.split(stacked, 2)
-        widths = self.widths.find(fitted - counted, asked.level, kind)
+        reach = self.widths.find(answers, fitted - counted, asked.level, kind, plain)
         if not asked.population:
-            return widths
+            return reach
         if kind is Kind.COUNT:
             share = np.clip(answers / self.model.total, 0.0, 1.0)
             spread = np.maximum(answers, 1.0) * (1.0 - share)
         else:  # the records of a replica are a sample from the model
             with np.errstate(invalid="ignore"):
                 spread = np.nanmean((counted - answers) ** 2, axis=0)
-        factor = student_quantile(asked.level, 10_000)
-        return np.asarray(np.sqrt(widths**2 + factor**2 * spread))
+        more = student_quantile(asked.level, 10_000) ** 2 * spread
+        return Reach(np.sqrt(reach.down**2 + more), np.sqrt(reach.up**2 + more))
 
     def _find_assumed(self, query: Kron, answers: Vector, kind: Kind, asked: _Asked) -> Vector:
         """The half-widths of assumed answers, as the check says; not a number without one."""
@@ -217,7 +228,12 @@ class Uncertainty:
             replies = self.ask(part)
             return None if replies is None else share * replies
 
-        made = self.model.sql_replicated(query, Replies(n, ask, self.bases.find), *limits)
+        def ask_plain(part: Kron) -> tuple[Vector, Vector]:
+            value, stddev = self.plain.find(part)
+            return share * value, share * stddev
+
+        replies = Replies(n, ask, self.bases.find, ask_plain)
+        made = self.model.sql_replicated(query, replies, *limits)
         answer = made.answer
         columns = [
             _no_intervals(len(answer.rows))
@@ -236,16 +252,19 @@ class Uncertainty:
     ) -> list[CellInterval | None]:
         answers = np.array([_to_number(value) for value in values], dtype=np.float64)
         kind = _KINDS[column.kind]
-        widths = np.full(len(answers), np.nan)
+        down, up = np.full(len(answers), np.nan), np.full(len(answers), np.nan)
         known = (column.grades < Basis.ASSUMED) & np.isfinite(answers)
         if column.values is not None and known.any():
-            widths[known] = self._find_widths(answers, column.values, kind, asked)[known]
+            plain = None if column.plain is None else PlainEstimate(*column.plain)
+            reach = self._find_reach(answers, column.values, kind, asked, plain)
+            down[known], up[known] = reach.down[known], reach.up[known]
         if self.check is not None and column.moments is not None:
             assumed = column.grades == Basis.ASSUMED
             n, size = column.moments
-            widths[assumed] = self._find_moment_widths(n, size, asked)[assumed]
-        lower = np.maximum(answers - widths, 0.0) if kind is Kind.COUNT else answers - widths
-        ends = zip(lower, answers + widths, column.grades, strict=True)
+            down[assumed] = self._find_moment_widths(n, size, asked)[assumed]
+            up[assumed] = down[assumed]
+        lower = np.maximum(answers - down, 0.0) if kind is Kind.COUNT else answers - down
+        ends = zip(lower, answers + up, column.grades, strict=True)
         return [CellInterval(float(a), float(b), Basis(int(grade))) for a, b, grade in ends]
 
 

@@ -40,6 +40,9 @@ class Replies(NamedTuple):
     nobody knows."""
     grade: Callable[[Kron], Grades]
     """What each answer of a factored query rests on; larger is weaker."""
+    ask_plain: Callable[[Kron], tuple[Vector, Vector]]
+    """What measurements alone say of each answer, for one record, and its deviation; not a number
+    where they say nothing."""
 
 
 class OutputKind(Enum):
@@ -61,6 +64,8 @@ class ReplicatedColumn(NamedTuple):
     moments: tuple[Vector, Vector] | None = None
     """How many records a count, sum or average is of, and the size of what a record that is added
     or missing changes in it; None for other outputs."""
+    plain: tuple[Vector, Vector] | None = None
+    """What measurements alone say of a count or sum, and its deviation; None for other outputs."""
 
 
 class ReplicatedAnswer(NamedTuple):
@@ -96,8 +101,11 @@ def replicate(
     columns = list[ReplicatedColumn | None]()
     for index, node in enumerate(question.outputs):
         column = _read_column(question, node, made, outputs[index], rows)
-        if column is not None and isinstance(way, Factored) and column.grades.any():
-            column = column._replace(moments=_find_moments(question, node, way, groups, rows))
+        if column is not None and isinstance(way, Factored):
+            if column.grades.any():
+                column = column._replace(moments=_find_moments(question, node, way, groups, rows))
+            plain = _find_plain(question, node, way, groups, rows, replies)
+            column = column._replace(plain=plain)
         columns.append(column)
     return answer, tuple(columns)
 
@@ -126,6 +134,34 @@ def _find_moments(
     if isinstance(aggregate.node, exp.Avg):
         return n, spread / np.maximum(n, 1.0)
     return n, np.hypot(spread, read(exp.Avg(this=argument.copy())))
+
+
+def _find_plain(
+    question: Question, node: Expr, way: Factored, groups: GroupTable, rows: list[int],
+    replies: Replies,
+) -> tuple[Vector, Vector] | None:  # fmt: skip
+    """What measurements alone say of a count, or of a sum that is one factored query."""
+    aggregate = question.aggregates.get(write(node.unnest()))
+    if aggregate is None or not isinstance(aggregate.node, exp.Count | exp.Sum):
+        return None
+    is_sum = isinstance(aggregate.node, exp.Sum)
+    if is_sum and len(way.split(aggregate.arguments[0])) > 1:
+        return None
+    assert groups.cells is not None
+    cells = groups.cells[rows]
+
+    def read(index: int) -> Vector:
+        def total(sums: Total) -> Vector:
+            if is_sum and not sums.factors:  # how many records the sum is of: not asked for
+                return np.ones(way.shape)
+            question, constant = way.make_query(sums)
+            value = constant * replies.ask_plain(question)[index]
+            return (value if index == 0 else np.abs(value)).reshape(way.shape)
+
+        values, _ = compute(aggregate, way.split, total, way.n_records)
+        return np.asarray(np.asarray(values).reshape(-1)[cells])
+
+    return read(0), read(1)
 
 
 def _sum_factored(
