@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from juncture import Domain, Factor, Model
 from juncture._util import threads
 from juncture.engine.particles import Particles
-from juncture.model.halving import Halver, choose_tables
+from juncture.model.halving import Halver, WeightedRecords, choose_tables
 from juncture.tables.domain import Clique
 from juncture.tables.records import Codes
 
@@ -55,7 +55,7 @@ def stack(model: Model, n: int, seed: int) -> Codes:
 def test_half_of_every_table_is_kept(n_passes: int) -> None:
     """Half of the records, each as often as the pool has it at most, nearer than a random half."""
     pool = draw_pool(4_000)
-    halver = Halver(DOMAIN, TABLES, pool, np.ones(4_000))
+    halver = Halver(DOMAIN, TABLES, expected=WeightedRecords(pool, np.ones(4_000)))
     rng = np.random.default_rng(1)
     half, random = halver.halve(pool, rng, n_passes), pool[:, rng.permutation(4_000)[:2_000]]
     assert half.shape == (5, 2_000)
@@ -70,7 +70,9 @@ def test_half_of_every_table_is_kept(n_passes: int) -> None:
 def test_the_goal_is_the_model_not_the_pool() -> None:
     """A pool that is off by chance is made good, where cells expect many records."""
     model, pool = draw_pool(200_000, seed=1), draw_pool(8_000, seed=2)
-    half = Halver(DOMAIN, TABLES, model, np.ones(200_000)).halve(pool, np.random.default_rng(0), 3)
+    half = Halver(DOMAIN, TABLES, expected=WeightedRecords(model, np.ones(200_000))).halve(
+        pool, np.random.default_rng(0), 3
+    )
     off = before = 0.0
     for clique in combinations(DOMAIN, 2):
         expected = count(model, clique) / 50
@@ -85,7 +87,7 @@ def test_no_record_is_favoured() -> None:
     pool, n_seeds = draw_pool(200), 2_000
     names = np.array([*pool, np.arange(200)], dtype=np.int32)
     domain = Domain({**DOMAIN, "name": 200})
-    halver = Halver(domain, TABLES, names, np.ones(200))
+    halver = Halver(domain, TABLES, expected=WeightedRecords(names, np.ones(200)))
     kept = np.zeros(200)
     for seed in range(n_seeds):
         kept[halver.halve(names, np.random.default_rng(seed), 2)[-1]] += 1 / n_seeds
@@ -160,7 +162,7 @@ def test_measured_tables_are_watched_first() -> None:
 def test_codes_outside_the_domain_are_refused() -> None:
     """They would be counted in cells that do not exist."""
     pool = draw_pool(10)
-    halver = Halver(DOMAIN, TABLES, pool, np.ones(10))
+    halver = Halver(DOMAIN, TABLES)
     for wrong in (-1, 12):
         spoiled = pool.copy()
         spoiled[4, 3] = wrong

@@ -8,18 +8,19 @@ Nothing favours a record. What is kept and what is dropped are off by the same, 
 so turning every choice around is as good; coins begin it, and either way has the same chance.
 Averaged over the coins, half of every cell's records is kept, exactly.
 
-The pool itself is off, by chance. Where a cell expects many records, that is made good too: its
-goal is what the model expects, not half of the pool's. There the pool is off in either direction
-nearly alike, so averages are nearly kept: cells that expect few records lose a percent or so. In a
-cell that expects one record, a pool with none could not make good what one with two does: such
-cells keep half of the pool's.
+The pool itself is off, by chance. Where it is known what the model expects of a cell, and that is
+many records, this is made good too: the model's is the goal, not half of the pool's. There the pool
+is off in either direction nearly alike, so averages are nearly kept: cells that expect few records
+lose a percent or so. In a cell that expects one record, a pool with none could not make good what
+one with two does: such cells keep half of the pool's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ from juncture.tables.records import Codes
 # A cell's weight is this, divided by the records that it expects: gaps fit into 32 bits, since a
 # gap is at most four times what the weight is divided by.
 _WEIGHT = 1 << 16
+# How many times more a measured table counts.
+_EMPHASIS = 4.0
 # Cells that expect fewer have half of the pool's records as their goal.
 _MANY = 8.0
 # Cells in all tables that are watched, which take some 30 bytes each.
@@ -45,27 +48,47 @@ _MAX_LISTED = 50_000
 _WORTH_THREADS = 500_000
 
 
+class WeightedRecords(NamedTuple):
+    """Records that a model stands for: a row of codes for each attribute, and their weights."""
+
+    codes: Codes
+    weights: Vector
+
+
 class Halver:
     """What halves sets of records of one model.
 
     - `cliques`: the sets of attributes whose tables are watched.
-    - `codes`, `weights`: the records that the model stands for.
+    - `measured`: those of them that count more than others.
+    - `expected`: the records that the model stands for; without them, half of the pool's tables is
+      the goal in every cell, and averages are kept exactly.
     """
 
     def __init__(
-        self, domain: Domain, cliques: Sequence[Clique], codes: Codes, weights: Vector
+        self,
+        domain: Domain,
+        cliques: Sequence[Clique],
+        *,
+        measured: Collection[Clique] = (),
+        expected: WeightedRecords | None = None,
     ) -> None:
         self._shape, n_axes = domain.shape, max(3, *map(len, cliques))
         self._axes, self._strides = np.zeros((2, n_axes, len(cliques)), dtype=np.int32)
         self._starts, self._n_cells = np.zeros(len(cliques), dtype=np.int32), 0
+        emphases = list[Vector]()
         for t, clique in enumerate(cliques):
             self._starts[t], stride = self._n_cells, 1
             for j, name in enumerate(reversed(clique)):
                 self._axes[j, t], self._strides[j, t] = domain.positions[name], stride
                 stride *= domain[name]
             self._n_cells += stride
-        units = np.asarray(weights * (WEIGHT_UNIT / weights.mean()), dtype=np.int64)
-        self._shares = self._tally(codes, units) / int(units.sum())
+            emphases.append(np.full(stride, _EMPHASIS if clique in measured else 1.0))
+        self._weights = _WEIGHT * np.concatenate(emphases or [np.zeros(0)])
+        self._shares: Vector | None = None
+        if expected is not None:
+            units = expected.weights * (WEIGHT_UNIT / expected.weights.mean())
+            whole = np.asarray(units, dtype=np.int64)
+            self._shares = self._tally(expected.codes, whole) / int(whole.sum())
 
     def halve(self, codes: Codes, rng: np.random.Generator, n_passes: int) -> Codes:
         """Half of the records, in their order; their number must be even.
@@ -74,9 +97,9 @@ class Halver:
         """
         n = codes.shape[1]
         pool = self._tally(codes, np.ones(n, dtype=np.int64))
-        goal = self._shares * (n / 2)
+        goal = 0.5 * pool if self._shares is None else self._shares * (n / 2)
         expected = np.maximum(np.maximum(goal, 0.5 * pool), 1.0)
-        weights = np.maximum(np.rint(_WEIGHT / expected), 1.0).astype(np.int32)
+        weights = np.maximum(np.rint(self._weights / expected), 1.0).astype(np.int32)
         off = np.where(goal >= _MANY, pool - 2.0 * goal, 0.0)
         gaps = np.rint(weights * off).astype(np.int32)
         rows, signs = np.ascontiguousarray(codes.T), np.zeros(n, dtype=np.int32)

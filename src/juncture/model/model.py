@@ -316,8 +316,9 @@ class Model:
         - Counts over a clique are off by a few records where its cells expect many. Where most
           states of a separator have less than one record, single cells are as random as in
           independent draws, but sums over such cells stay close.
-        - A model made of records takes more of them than wanted and halves them, so that tables of
-          pairs and triples stay close. Averaged over seeds, counts are nearly the model's: rare
+        - More records than wanted are made, and halved until they are as many, so that all tables
+          of pairs and triples stay close. Where columns are given, nothing is halved.
+        - With a model made of records, counts averaged over seeds are nearly the model's: rare
           cells have a little less.
         - The records are not independent of each other: for that, see `sample`.
         """

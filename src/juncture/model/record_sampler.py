@@ -2,7 +2,7 @@
 
 `sample` draws records by weight and moves each by Gibbs sweeps of its own, so that any number can
 be drawn and none is a copy. `synthesize` takes several times as many records as are wanted, each as
-often as its weight says, and halves them until they are as many: see `halving`.
+often as its weight says, and halves them until they are as many: see `thinning`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,13 @@ from numpy.typing import NDArray
 from juncture.engine.gibbs import EXCLUDED, Sweeper, mix_key
 from juncture.engine.population import Population
 from juncture.errors import ImpossibleModel
-from juncture.model.halving import Halver, choose_tables
-from juncture.tables.domain import Clique
+from juncture.model.halving import WeightedRecords
+from juncture.model.thinning import Thinner, sort_similar
 from juncture.tables.layout import Vector
 from juncture.tables.records import Codes
 
 # Sweeps of a drawn record, and of one of which some columns are given.
 _SWEEPS, _GIVEN_SWEEPS = 3, 50
-# Passes over the records in the last halving and in the one before; a first pass is in all.
-_PASSES = (6, 1)
-_MAX_HALVINGS = 6
-# Cells that are looked up: for each pass over the first pool, and for each over the records.
-_MAX_POOL_CELLS, _MAX_CELLS = 3e8, 1e8
-_MAX_TABLES = 5_000
 # Codes of a pool that may be in memory, twice.
 _MAX_CODES = 1 << 27
 
@@ -45,8 +39,8 @@ class RecordSampler:
         self._domain = population.layout.domain
         self._held = [self._domain.positions[name] for name in given]
         self._ends = np.cumsum(population.weights)
-        self._tables: dict[int, tuple[Clique, ...]] = {}
-        self._halvers: dict[tuple[Clique, ...], Halver] = {}
+        records = WeightedRecords(population.codes, population.weights)
+        self._thinner = Thinner(self._domain, population.layout.cliques, records)
 
     def sample(
         self, n: int, key: int, columns: Mapping[str, Codes] | None = None, first: int = 0
@@ -66,10 +60,7 @@ class RecordSampler:
         # More records than there are would be copies of each other.
         n_sweeps = _SWEEPS if n > self._population.effective_number else 0
         codes = self._move(codes, key, None, n_sweeps, 0)
-        for left in reversed(range(n_halvings)):
-            n_passes = _PASSES[left] if left < len(_PASSES) else 0
-            codes = self._make_halver(n).halve(codes, rng, n_passes)
-        return np.take(codes, rng.permutation(n), axis=1)
+        return self._thinner.thin(codes, n_halvings, rng)
 
     def _spread(self, n: int, rng: np.random.Generator) -> Codes:
         """Each record as often as its weight says, up to rounding; similar ones are neighbours."""
@@ -81,39 +72,15 @@ class RecordSampler:
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.intp], Vector]:
-        """The records in an order in which similar ones are neighbours, and their summed weights.
-
-        Attributes with few values decide first.
-        """
-        codes = self._population.codes
-        spread = [np.count_nonzero(np.bincount(column)) for column in codes]
-        order = np.lexsort([codes[axis] for axis in np.argsort(spread)])
+        """An order in which similar records are neighbours, and their summed weights."""
+        order = sort_similar(self._population.codes)
         return order, np.cumsum(self._population.weights[order])
 
     def _choose_halvings(self, n: int) -> int:
-        """How often a pool is halved: it is as large as there are records and time."""
-        n_tables = len(self._choose_tables(n))
-        if not n_tables or 2 * n * len(self._domain) > _MAX_CODES:
+        """How often a pool is halved: once at least, where there is memory."""
+        if 2 * n * len(self._domain) > _MAX_CODES:
             return 0
-        enough = min(self._population.effective_number, _MAX_POOL_CELLS / n_tables)
-        return int(np.clip(np.log2(max(enough / max(n, 1), 1.0)), 1, _MAX_HALVINGS))
-
-    def _choose_tables(self, n: int) -> tuple[Clique, ...]:
-        """The tables to watch while so many records are made."""
-        max_tables = int(min(_MAX_TABLES, _MAX_CELLS / max(n, 1)))
-        if max_tables not in self._tables:
-            chosen = choose_tables(self._domain, self._population.layout.cliques, max_tables)
-            self._tables = {max_tables: tuple(chosen)}
-        return self._tables[max_tables]
-
-    def _make_halver(self, n: int) -> Halver:
-        """What halves pools; it is kept, since to count its tables takes long."""
-        tables = self._choose_tables(n)
-        if tables not in self._halvers:
-            population = self._population
-            halver = Halver(self._domain, tables, population.codes, population.weights)
-            self._halvers = {tables: halver}
-        return self._halvers[tables]
+        return max(1, self._thinner.choose_halvings(n, self._population.effective_number))
 
     def _move(
         self, codes: Codes, key: int, columns: Mapping[str, Codes] | None, n_sweeps: int, first: int

@@ -3,7 +3,9 @@
 `sample` draws every record independently, node by node given the separator. `synthesize` divides
 the records of every separator cell among the node's cells in proportion, rounded at random so that
 each cell gets its share on average. Each record on its own is a draw from the model here too, but
-the records depend on each other: their counts over the cliques are closer to the model's.
+the records depend on each other: their counts over the cliques are closer to the model's. So that
+tables across nodes are closer too, a pool of more records is made this way, and halved until there
+are as many as wanted: see `thinning`. Halving favours no record, so averages are kept.
 
 Both go down the tree in stages. A stage sees a node's table as a matrix: a row for each value of
 what is known already, a cell for each value of what is added. `sample` has a stage for each node,
@@ -36,11 +38,14 @@ from juncture.model.calibration import Calibration
 from juncture.model.card_sampling import CardDrawer, find_drawer
 from juncture.model.clique_tree import Visit
 from juncture.model.stages import DrawStage, make_stage
+from juncture.model.thinning import Thinner, sort_similar
 from juncture.tables.layout import Vector
 from juncture.tables.records import Codes
 
 # Below this many draws, waking a second thread costs more than it saves.
 _WORTH_THREADS = 50_000
+# Records of a pool, and their codes: beyond, records are apportioned and not halved.
+_MAX_POOL, _MAX_POOL_CODES = 1 << 20, 1 << 26
 # Up to this many bytes, the system need not be asked for its free memory.
 _SURELY_FREE = 1 << 24
 
@@ -61,6 +66,7 @@ class Sampler:
         self._visits = [*_tree_visits(tree, set(given), root), *_free_visits(tree, set(given))]
         self._aliases: list[tuple[Vector, Codes]] = []
         self._drawer: CardDrawer | None = None
+        self._thinner = Thinner(self.domain, self._cliques)
 
     def sample(
         self, n: int, key: int, columns: Mapping[str, Codes] | None = None, first: int = 0
@@ -79,9 +85,23 @@ class Sampler:
 
     def synthesize(self, n: int, key: int, columns: Mapping[str, Codes] | None = None) -> Codes:
         """Records of which each is a draw from the model, and whose counts are closer to it."""
+        random = np.random.default_rng(key)
+        if self._given:
+            return self.apportion(n, random, columns)
+        max_pool = min(_MAX_POOL, _MAX_POOL_CODES / max(1, len(self.domain)))
+        n_halvings = self._thinner.choose_halvings(n, max_pool)
+        pool = self.apportion(n << n_halvings, random)
+        if not n_halvings:
+            return pool
+        similar = np.ascontiguousarray(pool[:, sort_similar(pool)])
+        return self._thinner.thin(similar, n_halvings, random)
+
+    def apportion(
+        self, n: int, random: np.random.Generator, columns: Mapping[str, Codes] | None = None
+    ) -> Codes:
+        """Records that are divided among the cells of each node, rounded at random."""
         codes = self._allocate(n, columns or {})
         self._check_given(codes)
-        random = np.random.default_rng(key)
         for stage, sums in self._attribute_stages:
             apportion_records(codes, stage, sums, draw_key(random))
         return codes
