@@ -5,10 +5,10 @@
 
 First the marginals of all named small problems and of 200 random ones are held against those of
 the processor, and kernels against each other in single precision. Then seconds are printed: of one
-oracle call, of one iteration (a call, and a step of gradient descent, as in compare.py), of a whole
-fit to 1 % of its loss, and from the start of a process to its 50th iteration, with an empty cache
-of compiled kernels and with a filled one. The memory limit is what the least number of bytes would
-take: potentials read on the way up and down, marginals written.
+oracle call, of one iteration (a call, and a step of gradient descent, as in compare.py), of many
+questions to one model, of whole fits to 1 % of their loss, and from the start of a process to its
+50th iteration, with an empty cache of compiled kernels and with a filled one. The memory limit is
+what the least number of bytes takes: potentials read on the way up and down, marginals written.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 ADULT_15 = "adult-15"
+PARTS = ("check", "starts", "steps", "draws", "questions", "fits")
 
 
 def overlapping_triples(n_attributes: int, size: int) -> harness.Problem:
@@ -148,7 +150,9 @@ def show(label: str, report: dict[str, Any] | None, field: str = "seconds") -> f
     return seconds
 
 
-def time_steps(name: str, problem: harness.Problem, folder: Path, options: Any) -> None:  # noqa: ANN401
+def time_steps(
+    name: str, problem: harness.Problem, folder: Path, options: argparse.Namespace
+) -> None:
     """One iteration on the card, on the processor and, if asked for, of the peer."""
     path = folder / "problem.json"
     path.write_text(
@@ -186,11 +190,25 @@ def time_starts(problem: harness.Problem, folder: Path) -> None:
         show("  of which imports", report, "import_seconds")
 
 
-def time_fits(folder: Path, options: Any) -> None:  # noqa: ANN401
+def list_fits() -> dict[str, fit_problems.FitProblem]:
+    """The problems of whole fits."""
+    import compare  # noqa: PLC0415 - it needs the package
+
+    fifteen = [list(clique) for clique in problems()[ADULT_15]["cliques"]]
+    stddev = compare.LAPLACE_STDDEV
+    return {
+        "20 million": fit_problems.chain(22, 20.0, size=100),
+        "Adult, 15 triples": compare.adult_fit(fifteen, (15,), stddev, fit_problems.laplace),
+        "200 million": fit_problems.chain(22, 20.0, size=215),
+    }
+
+
+def time_fit(
+    name: str, problem: fit_problems.FitProblem, folder: Path, options: argparse.Namespace
+) -> None:
     """A whole fit to 1 % of the least loss, processes and compilation included."""
     from juncture import Domain, Measurement, estimate  # noqa: PLC0415
 
-    problem = fit_problems.chain(22, 20.0, size=100)
     setting = problem.setting
     measurements = [
         Measurement(clique, table, stddev=setting.stddev)
@@ -200,9 +218,11 @@ def time_fits(folder: Path, options: Any) -> None:  # noqa: ANN401
     best = estimate(
         Domain(setting.domain), measurements, total=setting.total, oracle="gpu", tolerance=2e-3
     )
-    print(f"  reference fit: {best.summary} in {time.perf_counter() - began:.1f} s")
+    seconds = time.perf_counter() - began
+    print(f"{name}: a fit to 0.2 %: {best.summary} in {seconds:.1f} s")
     path = folder / "fit.npz"
     problem.with_goals([1.01 * best.summary.loss]).save(path)
+    del best, measurements
     ours = run_side(sys.executable, "fit_ours.py", "whole", str(path), "--method", "gpu")
     show("card: from the start of the process to 1 % of the least loss", ours)
     warm = run_side(sys.executable, "fit_ours.py", "warm", str(path), "--method", "gpu")
@@ -210,12 +230,45 @@ def time_fits(folder: Path, options: Any) -> None:  # noqa: ANN401
     if not options.no_cpu:
         here = run_side(sys.executable, "fit_ours.py", "whole", str(path))
         show("processor: from the start", here)
-    if options.peer_python:
+    if options.peer_python and name in options.peer_problems:
         for method in options.peer_methods:
             peer = run_side(
                 options.peer_python, "fit_peer.py", "whole", str(path), "--method", method
             )
             show(f"mbi, {method}: from the start", peer)
+
+
+def time_questions() -> None:
+    """Many marginals of large models, by tables on the card and on the processor."""
+    from juncture import Domain, Factor  # noqa: PLC0415
+    from juncture.engine.propagation import Propagation  # noqa: PLC0415
+    from juncture.model import card_tree  # noqa: PLC0415
+    from juncture.model.distribution import make_distribution  # noqa: PLC0415
+
+    for name, problem, size in (
+        ("20 million", overlapping_triples(22, 100), 2),
+        ("Adult, 15 triples", adult_problem(), 3),
+    ):
+        domain, rng = Domain(problem.domain), np.random.default_rng(0)
+        factors = []
+        for clique in problem.cliques:
+            sizes = domain.project(clique)
+            factors.append(Factor(sizes, rng.normal(size=tuple(sizes.values()))))
+        asked = [domain.project(clique) for clique in combinations(problem.domain, size)]
+        answers = []
+        for label, worth_it in (("card", card_tree.WORTH_A_CARD), ("processor", 10**18)):
+            card_tree.WORTH_A_CARD, kept = worth_it, card_tree.WORTH_A_CARD
+            distribution = make_distribution(domain, factors, Propagation)
+            next(distribution.project_many(asked))  # the tables of the tree are not timed
+            for state in ("first", "again"):
+                began = time.perf_counter()
+                answers.append([table.values for table in distribution.project_many(asked)])
+                seconds = time.perf_counter() - began
+                text = f"{label}: {len(asked)} marginals of {size} attributes, {state}"
+                show(f"{name}, {text}", {"seconds": seconds})
+            card_tree.WORTH_A_CARD = kept
+        gaps = [np.abs(x - y).max() for x, y in zip(answers[0], answers[-1], strict=True)]
+        print(f"  largest difference of a probability: {max(gaps):.1e}")
 
 
 def time_draws() -> None:
@@ -251,7 +304,7 @@ def main() -> None:
     parser.add_argument("--peer-python", help="a Python that has mbi and JAX on the card")
     parser.add_argument("--peer-problems", nargs="*", default=["20 million"])
     parser.add_argument("--peer-methods", nargs="*", default=["UniversalAcceleratedMethod"])
-    parser.add_argument("--parts", nargs="*", default=["check", "starts", "steps", "draws", "fits"])
+    parser.add_argument("--parts", nargs="*", default=PARTS)
     parser.add_argument("--no-cpu", action="store_true", help="leave the processor out")
     options = parser.parse_args()
     from juncture.engine.gpu.card import Card  # noqa: PLC0415
@@ -271,8 +324,11 @@ def main() -> None:
             time_steps("200 million", overlapping_triples(22, 215), folder, options)
         if "draws" in options.parts:
             time_draws()
+        if "questions" in options.parts:
+            time_questions()
         if "fits" in options.parts:
-            time_fits(folder, options)
+            for fit_name, problem in list_fits().items():
+                time_fit(fit_name, problem, folder, options)
 
 
 if __name__ == "__main__":

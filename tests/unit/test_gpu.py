@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from card_arrays import ArrayCard
 from emulated_card import COMPILER, EmulatedBackend, EmulatedCard
 from juncture import Domain, Measurement, estimate
 from juncture.engine import oracle_choice
@@ -29,8 +30,9 @@ from juncture.errors import InvalidInput
 from juncture.fit.card_loss import CardLoss
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers import Accelerated, EarlyStopping, Smoothed
+from juncture.model import card_tree
 from juncture.model.card_sampling import CardDrawer
-from juncture.model.distribution import Distribution
+from juncture.model.distribution import Distribution, make_distribution
 from juncture.model.sampling import Sampler
 from juncture.tables.queries.blocks import Buckets, Identity, Matrix, Prefix, Total
 from juncture.tables.queries.products import Kron, Scaled, Stack, bind
@@ -272,3 +274,33 @@ def test_records_drawn_on_a_card() -> None:
             codes[domain.positions[name]] = columns[name]
         drawer = CardDrawer(EmulatedBackend(), sampler._node_stages, sampler._aliases)
         np.testing.assert_array_equal(drawer.draw(codes, 7, 5, has_given=bool(given)), expected)
+
+
+@pytest.mark.parametrize("room", [1 << 40, 40_000, 0])
+def test_many_questions_on_a_card(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Marginals by tables on a card are the processor's, also where only some walks fit there."""
+    rng, card, walked = np.random.default_rng(room % 97), ArrayCard(), 0
+    monkeypatch.setattr(card_tree, "WORTH_A_CARD", 0)
+    names = [f"x{index}" for index in range(9)]
+    for _ in range(8):
+        domain = Domain({name: int(rng.integers(1, 5)) for name in names})
+        cliques = [tuple(rng.choice(names, 2, replace=False)) for _ in range(9)]
+        plan = Plan.build(domain, cliques)
+        potentials = 3 * rng.normal(size=plan.layout.size)
+        factors = [plan.layout.factor(potentials, clique) for clique in plan.cliques]
+        here, there = (make_distribution(domain, factors, Propagation) for _ in range(2))
+        asked = [domain.project(c) for size in (1, 2, 3) for c in combinations(names, size)]
+        expected = [table.values for table in here.project_many(asked)]
+        card.free_bytes = 1 << 40
+        monkeypatch.setattr(card_tree, "find_card", lambda: card)
+        assert isinstance(there, Distribution)
+        moved = there.questions._card_tree
+        assert moved is not None
+        monkeypatch.undo()
+        monkeypatch.setattr(card_tree, "WORTH_A_CARD", 0)
+        card.free_bytes = room
+        found = [table.values for table in there.project_many(asked)]
+        walked += len(moved._placed)
+        for mine, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-15)
+    assert (walked > 0) is (room > 0)

@@ -17,6 +17,7 @@ from juncture.engine.plan import SHARE_OF_FREE_MEMORY, Plan
 from juncture.engine.plan_text import abbreviate, format_bytes
 from juncture.errors import ModelTooLarge
 from juncture.model.clique_tree import CliqueTree
+from juncture.model.table import Table
 from juncture.tables.layout import Layout, Vector
 
 
@@ -30,8 +31,8 @@ class Calibration(CliqueTree):
         self, plan: Plan, tables: Sequence[Vector], potentials: Vector, oracle: OracleFactory
     ) -> None:
         super().__init__(plan)
-        self._tables, self._potentials, self._oracle = tables, potentials, oracle
-        self._masses: dict[int, Vector] = {}
+        self.tables, self.potentials, self.oracle = tables, potentials, oracle
+        self._divisors: dict[int, Vector] = {}
 
     @classmethod
     def of_potentials(cls, plan: Plan, potentials: Vector, oracle: OracleFactory) -> Calibration:
@@ -56,25 +57,36 @@ class Calibration(CliqueTree):
         if any(set(names).issubset(node.clique) for node in self.nodes):
             return self
         grown, size = self.plan.extend(names), self.plan.domain.size_of(names)
-        potentials = np.concatenate([self._potentials, np.zeros(size)])
-        return Calibration.of_potentials(grown, potentials, self._oracle)
+        potentials = np.concatenate([self.potentials, np.zeros(size)])
+        return Calibration.of_potentials(grown, potentials, self.oracle)
 
     def marginal(self, index: int) -> Vector:
         """The probabilities of a node's cells, an axis for each attribute of its clique."""
-        return self._tables[index]
+        return self.tables[index]
 
-    def separator_mass(self, index: int) -> Vector:
-        """The probabilities of the separator between a node and its parent."""
-        if index not in self._masses:
+    def separator_divisor(self, index: int) -> Vector:
+        """The probabilities of the separator between a node and its parent, and one where zero.
+
+        What is to be divided by a zero is zero itself, and stays it when divided by one.
+        """
+        if index not in self._divisors:
             clique, separator = self.nodes[index].clique, self.nodes[index].separator
-            summed = tuple(axis for axis, name in enumerate(clique) if name not in separator)
-            self._masses[index] = np.asarray(self._tables[index].sum(axis=summed))
-        return self._masses[index]
+            mass = Table(self.marginal(index), clique).sum_onto(separator).values
+            self._divisors[index] = np.where(mass > 0, mass, 1.0)
+        return self._divisors[index]
 
-    def mass_between(self, left: int, right: int) -> Vector:
-        """The probabilities of the separator between two neighbours, as a flat vector."""
+    def divisor_between(self, left: int, right: int) -> Vector:
+        """The divisor of the separator between two neighbours, as a flat vector."""
         child = left if self.nodes[left].parent == right else right
-        return self.separator_mass(child).reshape(-1)
+        return self.separator_divisor(child).reshape(-1)
+
+    def put(self, values: Vector) -> Vector:
+        """Numbers of NumPy where the tables are; see `juncture.model.card_tree`."""
+        return values
+
+    def fetch(self, values: Vector) -> Vector:
+        """Numbers that lie where the tables do, as numbers of NumPy."""
+        return values
 
 
 def _check_memory(plan: Plan, oracle: OracleFactory) -> None:

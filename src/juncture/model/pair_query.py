@@ -114,7 +114,8 @@ class PairQuery:
                 del self._rows[edge]
         for source, target in routes.apart:
             self._keep((source, target), multiply(self._sum_alone(source), self._sum_alone(target)))
-        return self._answers
+        fetch = self._tree.fetch
+        return {key: Table(fetch(t.values), t.axes) for key, t in self._answers.items()}
 
     def _visit(self, stop: Stop) -> None:
         """Answer pairs at a node, and send travellers on."""
@@ -139,8 +140,7 @@ class PairQuery:
             names = [name for group, _ in parts for name in group]
             joint = Rows.stack(names, [values for _, values in parts], self._domain)
             parts.clear()
-            mass = tree.mass_between(*edge)
-            given = np.divide(joint.values, mass, out=np.zeros(joint.values.shape), where=mass > 0)
+            given = joint.values / tree.divisor_between(*edge)
             self._rows[edge] = Rows(given, joint.spans)
 
     def _sum_alone(self, name: str) -> Table:
@@ -203,8 +203,8 @@ def _cross(given: Table, table: Table, target: Clique) -> Vector:
             "".join([letters[name] for name in axes])
             for axes in (given.axes, table.axes, (_ROWS, *target))
         )
-        joint = np.einsum(f"{left},{right}->{result}", given.values, table.values)
-        return np.asarray(joint).reshape(n_rows, -1)
+        joint: Vector = np.einsum(f"{left},{right}->{result}", given.values, table.values)
+        return joint.reshape(n_rows, -1)
     inner = tuple(name for name in separator if name not in target)
     outer = tuple(name for name in target if name not in separator)
     shared = tuple(name for name in separator if name in target)
@@ -219,6 +219,7 @@ def _cross(given: Table, table: Table, target: Clique) -> Vector:
 def _multiply_matrices(left: Vector, right: Vector) -> Vector:
     """Products of matrices, one for each index of the last axis of both."""
     if len(left) * right[..., 0].size < _SMALL_MATRIX:
-        return np.asarray(np.einsum("ris,ios->ros", left, right))
+        small: Vector = np.einsum("ris,ios->ros", left, right)
+        return small
     product = np.matmul(np.moveaxis(left, -1, 0), np.moveaxis(right, -1, 0))
     return np.moveaxis(product, 0, -1)

@@ -15,6 +15,7 @@ import numpy as np
 from juncture.engine.oracle import OracleFactory, predict_tree_bytes
 from juncture.engine.plan import UNNOTICED_BYTES, Plan
 from juncture.model.calibration import Calibration
+from juncture.model.card_tree import MANY_QUESTIONS, CardTree, find_card_tree
 from juncture.model.choice import Choice
 from juncture.model.clique_tree import CliqueTree
 from juncture.model.extension import Extension
@@ -54,6 +55,7 @@ class _Shared:
     def __post_init__(self) -> None:
         self.messages: Messages = BoundedStore(self.kept_bytes)
         self.sums = NodeSums(self.kept_bytes // 4)
+        self.n_open = sum(holder is None for holder in self.holders)
 
     @property
     def is_full(self) -> bool:
@@ -91,6 +93,10 @@ class Questions:
     def tree(self) -> Calibration:
         """The tables of all maximal cliques, which are made when first needed."""
         return Calibration.of_model(self.plan, self._potentials, self._probabilities, self._oracle)
+
+    @cached_property
+    def _card_tree(self) -> CardTree | None:
+        return find_card_tree(self.tree)
 
     @property
     def is_calibrated(self) -> bool:
@@ -195,13 +201,24 @@ class Questions:
                 walk.size_bytes, names, names, calibrated=calibrated
             ):
                 return self._call(group, shared)
+        return self._walk(walk, index, shared)
+
+    def _walk(self, walk: Routes | TreeWalk, index: int, shared: _Shared) -> Table:
+        """Answer a question over the tree, on a card where many are asked and the walk fits."""
+        names = shared.asked[index]
+        card = self._card_tree if shared.n_open >= MANY_QUESTIONS else None
         if isinstance(walk, TreeWalk):
-            query = TreeQuery(self.tree, walk, shared.messages, shared.sums)
+            if card is not None and not card.has_room(walk.size_bytes):
+                # The messages that are shared lie on the card.
+                alone = TreeWalk(self._map, dict.fromkeys(names, Identity()))
+                return Table(TreeQuery(self.tree, alone).answer(), names)
+            query = TreeQuery(card or self.tree, walk, shared.messages, shared.sums)
             return Table(query.answer(), names)
         if shared.kept_bytes:
             pairs = [pair for pair in shared.list_open(index, _MAX_WAITING) if len(pair) == 2]
             walk = Routes(self._map, pairs, shared.kept_bytes)
-        shared.answers |= PairQuery(self.tree).answer(walk)
+        tree = card if card is not None and card.has_room(walk.size_bytes) else self.tree
+        shared.answers |= PairQuery(tree).answer(walk)
         return shared.answers.pop(names)
 
     def _plan_walk(self, names: Clique, shared: _Shared) -> Routes | TreeWalk:

@@ -1,4 +1,7 @@
-"""Tables with named axes, their products, and a store of them that stays small."""
+"""Tables with named axes, their products, and a store of them that stays small.
+
+The numbers are arrays of NumPy, or such as obey its protocols: those of a card do.
+"""
 
 from __future__ import annotations
 
@@ -39,15 +42,15 @@ class Table(NamedTuple):
         if not summed:
             return self
         axes = tuple(name for name in self.axes if name in kept)
-        return Table(np.asarray(self.values.sum(axis=summed)), axes)
+        sizes = self.sizes
+        # One number without an axis would not be an array of NumPy; it becomes one.
+        return Table(self.values.sum(axis=summed).reshape([sizes[name] for name in axes]), axes)
 
-    def divide(self, mass: Table) -> Table:
-        """The table over one with some of its axes; zero where that has no mass."""
-        shape = [n if name in mass.axes else 1 for name, n in self.sizes.items()]
-        order = sorted(mass.axes, key=self.axes.index)
-        below = mass.transpose(order).reshape(shape)
-        share = np.divide(self.values, below, out=np.zeros(self.values.shape), where=below > 0)
-        return Table(np.asarray(share), self.axes)
+    def divide(self, divisor: Table) -> Table:
+        """The table over one with some of its axes."""
+        shape = [n if name in divisor.axes else 1 for name, n in self.sizes.items()]
+        order = sorted(divisor.axes, key=self.axes.index)
+        return Table(self.values / divisor.transpose(order).reshape(shape), self.axes)
 
     def transpose(self, axes: Sequence[str]) -> Vector:
         """The numbers with the axes in another order."""
@@ -89,7 +92,7 @@ def multiply(left: Table, right: Table, summed: Iterable[str] = ()) -> Table:
         axes = (*rows, *columns, *batch)
         a, b = left.as_blocks(rows, inner, batch), right.as_blocks(inner, columns, batch)
         values = np.einsum("rib,icb->rcb", a, b)
-    return Table(np.asarray(values).reshape([sizes[name] for name in axes]), axes)
+    return Table(values.reshape([sizes[name] for name in axes]), axes)
 
 
 class BoundedStore(Generic[Key, Value]):

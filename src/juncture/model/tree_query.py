@@ -61,12 +61,12 @@ class TreeQuery:
         none.
         """
         tables: dict[int, Table] = {}
-        result = Table(np.ones(()), ())
+        result = Table(self._tree.put(np.ones(())), ())
         for index, step in enumerate(self._walk.steps):
             result = tables[index] = self._run(step, tables)
             for done in self._walk.last_uses[index]:
                 del tables[done]
-        return shape_answer(result, self._walk.rows)
+        return self._tree.fetch(shape_answer(result, self._walk.rows))
 
     def _run(self, step: Step, tables: Mapping[int, Table]) -> Table:  # noqa: PLR0911
         match step:
@@ -76,7 +76,7 @@ class TreeQuery:
                 return self._recalled[key]
             case Uniform(name):
                 size = self._tree.plan.domain[name]
-                return Table(np.full(size, 1.0 / size), (name,))
+                return Table(self._tree.put(np.full(size, 1.0 / size)), (name,))
             case Sum():
                 return self._sum(step, tables[step.table])
             case Multiply(left, right, summed):
@@ -85,8 +85,8 @@ class TreeQuery:
                 return self._apply(tables[table], name)
             case Divide(table, key):
                 node, separator = key[0], self._tree.nodes[key[0]].separator
-                mass = Table(self._tree.separator_mass(node), separator)
-                message = tables[table].divide(mass)
+                divisor = Table(self._tree.separator_divisor(node), separator)
+                message = tables[table].divide(divisor)
                 return self._messages.put(key, message, message.values.nbytes)
 
     def _sum(self, step: Sum, table: Table) -> Table:
@@ -97,7 +97,8 @@ class TreeQuery:
 
     def _apply(self, table: Table, name: str) -> Table:
         block, rest = self._walk.blocks[name], tuple(other for other in table.axes if other != name)
-        answered = block.apply(table.transpose((*rest, name)))
+        given = self._tree.fetch(table.transpose((*rest, name)))
+        answered = self._tree.put(block.apply(given))
         if self._walk.drops_axis(name):
             return Table(answered[..., 0], rest)
         return Table(answered, (*rest, name))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from juncture._util.threads import cpu_count
 from juncture.engine.gpu.kernel_runner import KernelRunner
 from juncture.engine.gpu.levels import LevelProgram
 from juncture.engine.gpu.opcodes import LANES
@@ -19,6 +22,8 @@ from juncture.errors import InvalidInput
 
 # A multiprocessor holds four blocks at a time, and a level often has two operations or more.
 _BLOCKS_PER_PROCESSOR = 1.5
+# Arrays from this size on are copied back in parts, by so many threads at most.
+_LARGE, _PART_BYTES, _MAX_THREADS = 256 << 20, 32 << 20, 8
 _SOURCE = Path(__file__).with_name("kernels.cu")
 
 
@@ -70,7 +75,9 @@ class CupyBackend:
 
     def fetch(self, array: Array) -> NDArray[Any]:
         """See `Backend.fetch`."""
-        fetched: NDArray[Any] = array.get()
+        fetched: NDArray[Any] = (
+            array.get() if array.nbytes < _LARGE else fetch_in_parts(self._cupy, array)
+        )
         return fetched
 
     def overwrite(self, array: Array, values: NDArray[Any]) -> None:
@@ -101,6 +108,43 @@ class CupyBackend:
             graph.launch(default)
 
         return replay
+
+
+def fetch_in_parts(cupy: Any, array: Array) -> NDArray[Any]:  # noqa: ANN401 - a module without types
+    """A large array, copied back by several threads.
+
+    Memory that the system has just given out is slow to fill for the first time, slower than the
+    card sends. So each thread receives parts in memory of its own that the card can write to
+    directly, and copies them to where they belong while the others receive theirs.
+    """
+    cupy.cuda.get_current_stream().synchronize()
+    out = np.empty(array.shape, array.dtype)
+    source, target = array.reshape(-1), out.reshape(-1)
+    step = _PART_BYTES // out.itemsize
+    device, mine = cupy.cuda.Device(), threading.local()
+
+    def receive(first: int) -> None:
+        with device:
+            if not hasattr(mine, "buffer"):
+                mine.buffer = make_pinned(step, out.dtype)
+                mine.stream = cupy.cuda.Stream(non_blocking=True)
+            part = source[first : first + step]
+            received = mine.buffer[: len(part)]
+            part.get(stream=mine.stream, out=received)
+            mine.stream.synchronize()
+            target[first : first + step] = received
+
+    with ThreadPoolExecutor(min(_MAX_THREADS, cpu_count())) as pool:
+        list(pool.map(receive, range(0, len(target), step)))
+    return out
+
+
+def make_pinned(cells: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array that a card can write to directly."""
+    import cupyx  # noqa: PLC0415 - an extra, and slow to import
+
+    made: NDArray[Any] = cupyx.empty_pinned(cells, dtype)
+    return made
 
 
 @lru_cache(maxsize=1)

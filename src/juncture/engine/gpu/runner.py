@@ -37,6 +37,11 @@ class Modules:
         """An array where the library keeps its own."""
         return self.arrays.asarray(array, dtype=dtype)
 
+    def fetch(self, array: Array) -> NDArray[np.float64]:
+        """The array as one of NumPy."""
+        fetched: NDArray[np.float64] = array if isinstance(array, np.ndarray) else array.get()
+        return fetched
+
 
 class Verdict(NamedTuple):
     """How a run has ended, with the log-partition function (or the best score)."""
