@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -23,7 +23,8 @@ from typing import Any
 
 import counting_ours
 import numpy as np
-from fit_problems import Array, FitProblem, Setting, counts, gaussian, laplace
+from adult_fits import ADULT_RECORDS, LAPLACE_STDDEV, adult_fit
+from fit_problems import FitProblem, gaussian, laplace
 from fit_problems import chain as chain_fit
 from step_problems import NINE_TRIPLES, PAPER_TRIPLES, chain, problems, triples
 
@@ -179,8 +180,6 @@ FIT_LINES = (
 )
 # How far above the optimum a fit may end.
 SLACK = {"fit-9": 0.005, "fit-15": 0.01, "fit-1000": 0.01, "fit-rounds": 0.01}
-ADULT_RECORDS = 48_842.0
-LAPLACE_STDDEV = 2 * 15 / 1.0 * math.sqrt(2)
 PATIENCE_SECONDS = 300.0
 
 
@@ -191,20 +190,6 @@ def fit_problems() -> Iterator[tuple[str, FitProblem]]:
     yield "fit-15", adult_fit(fifteen, (15,), LAPLACE_STDDEV, laplace)
     yield "fit-1000", chain_fit(1000, 10.0)
     yield "fit-rounds", adult_fit(fifteen, tuple(range(1, 16)), LAPLACE_STDDEV, laplace)
-
-
-def adult_fit(
-    cliques: list[list[str]],
-    rounds: tuple[int, ...],
-    stddev: float,
-    noisy: Callable[[Array, float], Array],
-) -> FitProblem:
-    """Noisy counts of the records of Adult."""
-    columns = dict(zip(adult_domain(), adult_codes().astype(np.int64).T, strict=True))
-    domain = {name: size for name, size in adult_domain().items() if name != "education"}
-    exact = np.concatenate([counts(columns, domain, clique) for clique in cliques])
-    named = tuple(tuple(clique) for clique in cliques)
-    return FitProblem(Setting(domain, named, stddev, ADULT_RECORDS, rounds), noisy(exact, stddev))
 
 
 def optima(problem: FitProblem, tolerance: float) -> list[float]:

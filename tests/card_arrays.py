@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from juncture.engine import vector_ops
+from juncture.engine.gpu.interpreter import NumpyDevice
 from juncture.engine.gpu.levels import LevelProgram
-from juncture.engine.gpu.runner import Modules, Runner
+from juncture.engine.gpu.opcodes import Semiring
+from juncture.engine.gpu.runner import Modules, Runner, Verdict
 
 
 class CardArray:
     """An array like a card's: it obeys NumPy's protocols, and never mixes with NumPy's own."""
+
+    __cuda_array_interface__ = None
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
@@ -37,14 +42,43 @@ class CardArray:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.values[key] = _unwrap(value)
+
+    def __float__(self) -> float:
+        return float(self.values)
+
+    def __abs__(self) -> Any:
+        return np.abs(self)
+
+    def __add__(self, other: Any) -> Any:
+        return np.add(self, other)
+
+    def __iadd__(self, other: Any) -> Any:
+        self.values += _unwrap(other)
+        return self
+
+    def __sub__(self, other: Any) -> Any:
+        return np.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return np.subtract(other, self)
+
     def __mul__(self, other: Any) -> Any:
         return np.multiply(self, other)
+
+    __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
         return np.divide(self, other)
 
     def __matmul__(self, other: Any) -> Any:
         return np.matmul(self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return np.equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __gt__(self, other: Any) -> Any:
         return np.greater(self, other)
@@ -54,15 +88,18 @@ class CardArray:
         return self.values.copy()
 
 
-def _keep_there(function: Any, given: Any, options: Any) -> Any:
-    def unwrap(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return type(value)(map(unwrap, value))
-        if isinstance(value, np.ndarray):
-            raise TypeError("an array of NumPy among those of a card")
-        return value.values if isinstance(value, CardArray) else value
+def _unwrap(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(map(_unwrap, value))
+    if isinstance(value, dict):
+        return {name: _unwrap(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray):
+        raise TypeError("an array of NumPy among those of a card")
+    return value.values if isinstance(value, CardArray) else value
 
-    return CardArray(np.asarray(function(*unwrap(given), **unwrap(options))))
+
+def _keep_there(function: Any, given: Any, options: Any) -> Any:
+    return CardArray(np.asarray(function(*_unwrap(given), **_unwrap(options))))
 
 
 class CardModules(Modules):
@@ -73,12 +110,43 @@ class CardModules(Modules):
         return CardArray(np.array(array, dtype=dtype))
 
 
+class StrictRunner:
+    """NumPy's runner behind arrays that are not NumPy's."""
+
+    def __init__(self, inner: Runner) -> None:
+        self._inner = inner
+
+    def put(self, vector: np.ndarray) -> CardArray:
+        """See `Runner.put`."""
+        return CardArray(np.array(vector))
+
+    def fetch(self, array: CardArray) -> np.ndarray:
+        """See `Runner.fetch`."""
+        return array.get()
+
+    def make(self, cells: int) -> CardArray:
+        """See `Runner.make`."""
+        return CardArray(np.full(cells, np.nan))
+
+    def run(self, semiring: Semiring, potentials: Any, out: Any, total: float) -> Verdict:
+        """See `Runner.run`."""
+        return self._inner.run(semiring, potentials.values, out and out.values, total)
+
+
 class ArrayCard:
-    """A card whose arrays are not NumPy's; it runs no kernels."""
+    """A card whose arrays are not NumPy's."""
 
     name, busy_blocks, free_bytes = "arrays", 264, 1 << 40
     modules = CardModules(np, "scipy.sparse")
 
-    def load(self, program: LevelProgram, *, single: bool = False) -> Runner:
+    def load(self, program: LevelProgram, *, single: bool = False) -> StrictRunner:
         """See `Device.load`."""
-        raise NotImplementedError
+        return StrictRunner(NumpyDevice().load(program, single=single))
+
+
+class StrictArithmetic:
+    """The routines of `vector_ops` for such arrays."""
+
+    def __getattr__(self, name: str) -> Any:
+        routine = getattr(vector_ops, name)
+        return lambda *given: routine(*_unwrap(given))

@@ -17,6 +17,7 @@ from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.events import Event
 from juncture.privacy.ledger import Ledger
+from processes import started
 
 ADD = Neighbours.ADD_OR_REMOVE
 
@@ -118,9 +119,8 @@ def test_killed_at_any_instant_it_never_understates(path: Path) -> None:
     Ledger.create(path, Budget(epsilon=1.0), ADD)
     released = 0
     for trial in range(12):
-        with subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
-        ) as process:
+        command = [sys.executable, "-c", KILLED, str(path)]
+        with started(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             time.sleep(0.002 * trial + 0.001)

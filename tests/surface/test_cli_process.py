@@ -12,11 +12,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from juncture.cli.main import run
 from juncture.privacy.ledger import Ledger
+from processes import started, wait_until
 from tables import Table, write_table
 
 pytestmark = pytest.mark.slow
@@ -86,13 +88,11 @@ def test_errors_have_exit_codes_and_one_line() -> None:
 def test_ctrl_c_during_a_release(table: Table) -> None:
     """In the middle of its rounds: 130, a ledger that is true, one clear line, and it goes on."""
     words = release(table, "--epsilon", "1", "--mechanism", "mwem", "--marginals", "2")
-    process = subprocess.Popen(
-        [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
     ledger = table.folder / "x.ledger"
-    wait_until(lambda: ledger.exists() and ledger.read_bytes().count(b"\n") >= 3, process)
-    process.send_signal(signal.SIGINT)
-    out, beside = process.communicate(timeout=60)
+    with started([*COMMAND, *words], stdout=PIPE, stderr=PIPE) as process:
+        wait_for(lambda: ledger.exists() and ledger.read_bytes().count(b"\n") >= 3, process)
+        process.send_signal(signal.SIGINT)
+        out, beside = process.communicate(timeout=60)
     left = sorted(path.name for path in table.folder.iterdir())
     assert (process.returncode in INTERRUPTED, out) == (True, "")
     assert left == ["people.csv", "people.toml", "x.jct.partial", "x.ledger"]
@@ -112,15 +112,11 @@ def test_ctrl_c_during_a_release(table: Table) -> None:
 @pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6, 0.9])
 def test_ctrl_c_at_any_moment(seconds: float, table: Table) -> None:
     """Whenever it comes, the files are whole or absent and the ledger verifies."""
-    process = subprocess.Popen(
-        [*COMMAND, *release(table, "--epsilon", "1")],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
-    _, beside = process.communicate(timeout=60)
+    command = [*COMMAND, *release(table, "--epsilon", "1")]
+    with started(command, stdout=subprocess.DEVNULL, stderr=PIPE) as process:
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, beside = process.communicate(timeout=60)
     assert process.returncode in (0, *INTERRUPTED), beside
     assert "Traceback" not in beside
     left = {path.name for path in table.folder.iterdir()}
@@ -138,11 +134,11 @@ def test_a_request_to_end_leaves_nothing_behind(table: Table) -> None:
     out = table.folder / "records.csv"
     words = ["sample", str(table.folder / "x.jct"), "--out", str(out), "--records", str(10**12)]
     words.append("--independent")  # in constant memory
-    process = subprocess.Popen([*COMMAND, *words], stderr=subprocess.PIPE, text=True)
     written = lambda: any(p.stat().st_size > 0 for p in table.folder.glob(".records.csv.*"))  # noqa: E731
-    wait_until(written, process)
-    process.send_signal(signal.SIGTERM)
-    _, beside = process.communicate(timeout=60)
+    with started([*COMMAND, *words], stderr=PIPE) as process:
+        wait_for(written, process)
+        process.send_signal(signal.SIGTERM)
+        _, beside = process.communicate(timeout=60)
     assert process.returncode == 143
     assert "Traceback" not in beside
     assert {p.name for p in table.folder.iterdir()} == {
@@ -167,9 +163,7 @@ def test_ctrl_c_is_how_exploring_ends_well(table: Table) -> None:
     """The explorer ends with exit code 0 and without an error when its page is served."""
     assert run(release(table, "--epsilon", "1", "--marginals", "1")) == 0
     words = ["explore", str(table.folder / "x.jct"), "--port", "0"]
-    with subprocess.Popen(
-        [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with started([*COMMAND, *words], stdout=PIPE, stderr=PIPE) as process:
         assert process.stdout is not None
         next(line for line in process.stdout if "Ctrl-C" in line)
         time.sleep(0.5)  # the address is printed just before the server begins
@@ -206,14 +200,15 @@ def test_shells_complete(typed: str, expected: set[str]) -> None:
     assert set(done.stdout.split()) == expected
 
 
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     """Wait for something that a process does, as long as it runs."""
-    for _ in range(3000):
-        if condition():
-            return
-        assert process.poll() is None, "the process ended too early"
-        time.sleep(0.01)
-    raise AssertionError("it never happened")
+
+    def happened() -> bool:
+        found = condition()
+        assert found or process.poll() is None, "the process ended too early"
+        return found
+
+    wait_until(happened)
 
 
 def on_a_terminal(words: list[str], more: dict[str, str] | None = None) -> tuple[str, int]:
@@ -223,7 +218,9 @@ def on_a_terminal(words: list[str], more: dict[str, str] | None = None) -> tuple
         os.execve(sys.executable, [*COMMAND, *words], {**os.environ, **(more or {})})
     printed = b""
     while True:
-        select.select([terminal], [], [], 60)
+        ready, _, _ = select.select([terminal], [], [], 300)
+        if not ready:
+            os.kill(child, signal.SIGKILL)
         try:
             part = os.read(terminal, 65536)
         except OSError:  # the terminal is gone

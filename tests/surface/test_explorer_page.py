@@ -94,7 +94,7 @@ class Visit:
     def __init__(self, browser: Any, address: str, **context: Any) -> None:
         self.context = browser.new_context(**{"viewport": DESKTOP, **context})
         self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(60_000)
         self.address, self.complaints, self.strangers = address, list[str](), list[str]()
         self.page.on("console", lambda m: self._heard(m.type, m.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))

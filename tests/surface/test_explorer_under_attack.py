@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from explorer_server import TOKEN, running
 from juncture import Domain, Model, Release, UnreadableFile
 from juncture.publish.explorer import limits
 from juncture.publish.explorer.server import create_app, serve
+from processes import started, wait_until
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
-# A thousand sums over a million cells: minutes of work within all other limits.
+# A thousand sums over a million cells: minutes of work within all other limits. Five: a moment.
 SLOW = {"sql": f"SELECT {', '.join(f'SUM(LN(a * b + {i + 1}))' for i in range(1000))} FROM t"}
+SHORT = {"sql": f"SELECT {', '.join(f'SUM(LN(a * b + {i + 1}))' for i in range(5))} FROM t"}
 QUICK = {"sql": "SELECT COUNT(*) FROM t WHERE a < 500"}
 
 
@@ -53,6 +56,11 @@ def ask(address: str, question: dict[str, str], timeout: float = 100) -> httpx.R
     return httpx.post(f"{address}/api/sql", json=question, headers=HEADERS, timeout=timeout)
 
 
+def list_busy(app: FastAPI) -> list[Any]:
+    """The workers that have a question."""
+    return [worker for worker in app.state.pool._workers if worker not in app.state.pool._idle]
+
+
 def port_of(address: str) -> int:
     """The port of an address."""
     return int(address.rsplit(":", 1)[1])
@@ -64,9 +72,13 @@ def test_a_slow_question_is_stopped_and_holds_up_nobody(
 ) -> None:
     """Meanwhile the page, the facts and quick questions are answered; then it is refused."""
     with ThreadPoolExecutor(8) as pool:  # so that there is more than one worker
-        list(pool.map(lambda _: ask(address, QUICK), range(8)))
-    while len(app.state.pool._workers) < 2:
-        time.sleep(0.05)
+
+        def grow() -> bool:
+            replies = list(pool.map(lambda _: ask(address, SHORT), range(8)))
+            assert {reply.status_code for reply in replies} == {200}
+            return len(app.state.pool._workers) > 1
+
+        wait_until(grow)
     monkeypatch.setattr(limits, "QUESTION_SECONDS", 15.0)
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(ask, address, SLOW)
@@ -109,8 +121,9 @@ def test_a_worker_that_dies_is_replaced(app: FastAPI, address: str) -> None:
         (worker, *_) = app.state.pool._workers
         with ThreadPoolExecutor(1) as pool:
             reply = pool.submit(ask, address, SLOW if slow else QUICK)
-            while slow and worker in app.state.pool._idle:
-                time.sleep(0.01)
+            if slow:
+                wait_until(lambda: list_busy(app))
+                (worker,) = list_busy(app)
             os.kill(worker._process.pid, signal.SIGKILL)
             assert reply.result().status_code in ((500,) if slow else (200, 500))
         assert ask(address, QUICK).json()["rows"] == [[500.0]]
@@ -150,8 +163,7 @@ def test_downloads_leave_no_file_behind(app: FastAPI, address: str) -> None:
     assert httpx.get(f"{address}/api/sample?n=50", headers=HEADERS).text.count("\n") == 51
     with httpx.stream("GET", f"{address}/api/sample?n=900000", headers=HEADERS, timeout=60):
         pass
-    while [path.name for path in folder.iterdir()] != ["release.jct"]:
-        time.sleep(0.05)
+    wait_until(lambda: [path.name for path in folder.iterdir()] == ["release.jct"])
 
 
 def test_silent_connections_shut_nobody_out(
@@ -227,15 +239,13 @@ def test_a_file_that_is_no_release_is_refused_by_serve(tmp_path: Path) -> None:
         serve(path, port=0)
 
 
-def start_server(path: Path) -> subprocess.Popen[str]:
+def start_server(path: Path) -> AbstractContextManager[subprocess.Popen[str]]:
     """A server in a process of its own."""
     code = "from juncture.publish.explorer.server import serve; "
     code += f"serve({str(path)!r}, port=0, token={TOKEN!r})"
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "TMPDIR": str(path.parent)},
-    )  # fmt: skip
+    environment = {**os.environ, "TMPDIR": str(path.parent)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return started([sys.executable, "-c", code], env=environment, **pipes)
 
 
 def list_children(pid: int) -> list[int]:
@@ -257,16 +267,14 @@ def test_signals_end_the_server_during_a_question(tmp_path: Path, ending: signal
         with ThreadPoolExecutor(3) as pool:
             for _ in range(3):
                 pool.submit(_ask_in_vain, url)
-            while len(workers := list_children(process.pid)) < limits.MAX_WORKERS:
-                time.sleep(0.1)
+            wait_until(lambda: len(list_children(process.pid)) == limits.MAX_WORKERS)
+            workers = list_children(process.pid)
             time.sleep(0.5)
             process.send_signal(ending)
             assert process.wait(60) in (0, -signal.SIGTERM, -signal.SIGKILL)
     if ending is not signal.SIGKILL:
         assert [path.name for path in tmp_path.iterdir()] == ["wide.jct"]
-    for worker in workers:
-        while Path(f"/proc/{worker}/cmdline").exists() and _is_running(worker):
-            time.sleep(0.05)
+    wait_until(lambda: not any(map(_is_running, workers)))
 
 
 def _is_running(pid: int) -> bool:

@@ -61,6 +61,7 @@ from juncture.publish.explorer.worker import respond
 from juncture.publish.release import Release
 from juncture.tables.codebook import OUTSIDE, Special
 from juncture.tables.columns import Period
+from processes import started
 
 RELEASE = small_release()
 MODEL = RELEASE.model
@@ -732,10 +733,8 @@ def test_serve_prints_an_address_that_answers(tmp_path: Path) -> None:
     """`serve` prints the address with a token, answers there, and ends quietly on Ctrl-C."""
     path = small_release().save(tmp_path / "small.jct")
     code = f"from juncture.publish.explorer.server import serve; serve({str(path)!r}, port=0)"
-    with subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", code],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+    command = [sys.executable, "-W", "error", "-c", code]
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         url = next(line.strip() for line in process.stdout if "http://127.0.0.1" in line)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from card_arrays import ArrayCard
+from card_arrays import ArrayCard, StrictArithmetic
 from emulated_card import COMPILER, EmulatedBackend, EmulatedCard
 from juncture import Domain, Measurement, estimate
-from juncture.engine import oracle_choice
+from juncture.engine import oracle_choice, vector_ops
 from juncture.engine.gpu.arithmetic import CardArithmetic
 from juncture.engine.gpu.card import find_card
 from juncture.engine.gpu.interpreter import NumpyDevice
@@ -179,9 +179,12 @@ def test_losses_on_a_card(kind: str, width: float) -> None:
 
 
 @pytest.mark.parametrize("solver", [None, Accelerated(), EarlyStopping(), Smoothed()])
-@pytest.mark.parametrize("device", [NumpyDevice(), *([EmulatedCard()] if COMPILER else [])])
-def test_fits_on_a_card(solver: Any, device: Device) -> None:
+@pytest.mark.parametrize(
+    "device", [NumpyDevice(), ArrayCard(), *([EmulatedCard()] if COMPILER else [])]
+)
+def test_fits_on_a_card(solver: Any, device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fit on a card ends with the marginals of a fit on the processor."""
+    monkeypatch.setattr(vector_ops, "_find_card_arithmetic", StrictArithmetic)
     rng = np.random.default_rng(0)
     tables = [
         Measurement(pair, rng.normal(20, 6, DOMAIN.size_of(pair)), stddev=3.0)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from juncture.private.sources.spill import make_spill_folder, remove_abandoned, spill_folder
+from processes import started
 
 SPILLING = """
 import time
@@ -31,7 +32,7 @@ def test_the_spill_of_a_killed_process_is_removed(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", SPILLING]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with started(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
         own = Path(make_spill_folder())

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -334,7 +335,9 @@ class _Fit:
     def adds_up(self, point: Candidate) -> bool:
         """Whether every clique has the total; if not, nothing can be certified about the point."""
         layout, total = self.problem.oracle.layout, self.problem.total
-        sums = [layout.view(point.marginals, clique).sum() for clique in layout.cliques]
+        # Slices, since the vector may lie on a card; in doubles, whatever it holds.
+        parts = (point.marginals[start:end] for start, end in pairwise(layout.offsets))
+        sums = [float(part.sum(dtype=np.float64)) for part in parts]
         return bool(np.all(np.abs(np.array(sums) - total) <= _ROUNDING * total))
 
     def make_distribution(self, point: Candidate) -> Distribution | RecordDistribution:

@@ -314,6 +314,8 @@ def _note_spending(curator: Curator, journal: Journal | None) -> Iterator[None]:
         yield
     except BaseException as error:
         ledger, paid = curator.ledger, len(curator.events)
+        if journal is not None:  # an event may stand in the ledger that the curator was just told
+            paid = max(paid, len(ledger.entries_of(journal.tag)))
         if paid:
             spent = f"{ledger.path} has {ledger.spent:.4g} of {ledger.budget} spent"
             kept = (
@@ -324,7 +326,7 @@ def _note_spending(curator: Curator, journal: Journal | None) -> Iterator[None]:
             error.add_note(
                 f"the release was not written, but {paid} events had been paid for: {spent}, {kept}"
             )
-        elif journal is not None and not curator.ledger.entries_of(journal.tag):
+        elif journal is not None:
             journal.remove()
         if journal is not None:
             journal.close()

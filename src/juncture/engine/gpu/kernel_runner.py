@@ -71,7 +71,7 @@ class KernelRunner:
 
     def fetch(self, array: Array) -> NDArray[np.float64]:
         """See `Runner.fetch`."""
-        return self._backend.fetch(array).astype(np.float64)
+        return self._backend.fetch(array).astype(np.float64, copy=False)
 
     def make(self, cells: int) -> Array:
         """See `Runner.make`."""
