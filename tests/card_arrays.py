@@ -75,7 +75,7 @@ class CardArray:
     def __matmul__(self, other: Any) -> Any:
         return np.matmul(self, other)
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: Any) -> Any:
         return np.equal(self, other)
 
     __hash__ = None  # type: ignore[assignment]
