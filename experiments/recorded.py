@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.dual_query import DualQuery
 from juncture.mechanisms.hdmm import Estimation
 from juncture.mechanisms.mwem import MWEM, Selection
@@ -60,13 +61,19 @@ class RecordedMWEM(MWEM):
     measured_fraction: float = 1 / 3
     selection: Selection = Selection.QUERY
 
-    def _choose(self, curator: Any, workload: Workload, *rest: Any) -> tuple[Clique, Kron | None]:  # noqa: ANN401
+    def _choose(
+        self,
+        curator: Any,  # noqa: ANN401
+        workload: Workload,
+        *rest: Any,  # noqa: ANN401
+    ) -> tuple[Clique, Kron | None, tuple[Choice, ...]]:
         cells = Workload.of_marginals(workload.domain, workload.cliques)
-        clique, query = super()._choose(curator, cells, *rest)
+        clique, query, choices = super()._choose(curator, cells, *rest)
         assert query is not None
         task = next(task for task in workload.tasks if task.clique == clique)
         blocks = dict(zip(task.clique, task.blocks, strict=True))
-        return clique, Kron({n: _same_index(blocks[n], b) for n, b in query.blocks.items()})
+        same = {name: _same_index(blocks[name], block) for name, block in query.blocks.items()}
+        return clique, Kron(same), choices
 
 
 def _same_index(asked: Any, cell: Any) -> Any:  # noqa: ANN401

@@ -36,7 +36,9 @@ GROUPS = {
     ),
     "Privacy": ("Budget", "Pure", "ZCDP", "Neighbours", "Guarantee", "Ledger", "Curator"),
     "What is asked for": ("Workload", "queries"),
-    "How sure an answer is": ("IntervalAnswer", "Basis", "ReplicaRecipe"),
+    "How sure an answer is": (
+        "IntervalAnswer", "Basis", "ReplicaRecipe", "MarginalBound", "Support",
+    ),
     "Mechanisms": ("mechanisms",),
     "From measurements to a model": (
         "Measurement", "estimate", "Estimate", "Status", "FitSummary", "Model", "solvers",

@@ -26,6 +26,8 @@ if _typing.TYPE_CHECKING:
     from juncture.errors import UnreadableFile as UnreadableFile
     from juncture.fit import solvers as solvers
     from juncture.fit.basis import Basis as Basis
+    from juncture.fit.error_bounds import MarginalBound as MarginalBound
+    from juncture.fit.error_bounds import Support as Support
     from juncture.fit.estimation import Estimate as Estimate
     from juncture.fit.estimation import estimate as estimate
     from juncture.fit.replicas import ReplicaRecipe as ReplicaRecipe
@@ -81,6 +83,7 @@ else:
             ],
             "juncture.fit.basis": ["Basis"],
             "juncture.fit.estimation": ["Estimate", "estimate"],
+            "juncture.fit.error_bounds": ["MarginalBound", "Support"],
             "juncture.fit.replicas": ["ReplicaRecipe"],
             "juncture.fit.solvers": [],
             "juncture.fit.summary": ["FitSummary", "Status"],

@@ -81,7 +81,7 @@ class Bases:
         """The basis of every answer of a factored question, an axis for each attribute."""
         blocks = {name: question.blocks[name] for name in self._domain.project(question.blocks)}
         shape = [block.n_rows(self._domain[name]) for name, block in blocks.items()]
-        needed = {name for name, block in blocks.items() if not self._is_constant(name, block)}
+        needed = self.find_needed(question)
         holders = [clique for clique in self._groups if needed.issubset(clique)]
         grades = np.full(shape, Basis.ASSUMED, dtype=np.int8)
         for clique in holders:
@@ -95,12 +95,14 @@ class Bases:
 
     def find_holder(self, question: Kron) -> Clique | None:
         """The smallest measured clique that has all attributes that matter, if there is one."""
-        needed = {n for n, block in question.blocks.items() if not self._is_constant(n, block)}
+        needed = self.find_needed(question)
         holders = [clique for clique in self._groups if needed.issubset(clique)]
         return min(holders, key=self._domain.size_of, default=None)
 
-    def _is_constant(self, name: str, block: Block) -> bool:
-        return is_constant(block, self._domain[name])
+    def find_needed(self, question: Kron) -> set[str]:
+        """The attributes that matter."""
+        blocks = question.blocks.items()
+        return {name for name, block in blocks if not is_constant(block, self._domain[name])}
 
     def _find_held(self, clique: Clique, blocks: Mapping[str, Block], shape: list[int]) -> Mask:
         """Which answers lie in the span of what was measured on one clique."""

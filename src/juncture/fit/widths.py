@@ -64,7 +64,7 @@ _CONTRADICTED = 2.5
 _MAX_STRAIN = 10.0
 
 
-def check_level(level: float) -> float:
+def check_level(level: float, argument: str = "interval") -> float:
     """A level, or a clear error."""
     try:
         value = float(level)
@@ -72,7 +72,7 @@ def check_level(level: float) -> float:
         value = math.nan
     if not 0.0 < value < 1.0 or isinstance(level, bool):
         raise InvalidInput(
-            f"`interval` must lie between 0 and 1; got {level!r}. It is how often the interval "
+            f"`{argument}` must lie between 0 and 1; got {level!r}. It is how often the interval "
             "holds the true answer: 0.95 is usual."
         )
     return value

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from juncture._util.watch import Watch
 from juncture.errors import InvalidInput
+from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.mwem_state import ModelState, find_total
 from juncture.mechanisms.spending import Spending
@@ -21,6 +22,7 @@ from juncture.privacy.request import Request
 from juncture.privacy.score import MarginalError
 from juncture.tables.domain import Clique
 from juncture.tables.factor import Factor
+from juncture.tables.measurement import Measurement
 from juncture.tables.workload import Workload
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
@@ -113,12 +115,13 @@ class AIM(Mechanism):
         total = find_total(curator, measurements)
         state = ModelState(curator.domain, total, self.max_steps, tolerance=_TOLERANCE)
         state.update(measurements)
-        chosen = list[Clique]()
+        chosen, proving = list[Clique](), tuple[Choice, ...]()
         while not schedule.spending.is_over:
             choice, measurement = schedule.take_round()
             limit = int(self.max_model_cells * schedule.spending.spent_share)
             noise = _mean_absolute_noise(measurement, curator.neighbours)
-            clique, before = _choose(curator, state, weights, (choice, noise, limit))
+            terms = _Terms(choice, noise, limit, schedule.spending.is_over)
+            clique, before, proving = _choose(curator, state, weights, terms, measurements)
             measurements.append(curator.measure(clique, measurement))
             chosen.append(clique)
             state.update(measurements, total=find_total(curator, measurements))
@@ -127,7 +130,9 @@ class AIM(Mechanism):
                 schedule.make_dearer()
             watch("choosing and measuring", round(1000 * schedule.spending.spent_share), 1000)
         details = {"rounds": len(chosen), "chosen": [list(clique) for clique in chosen]}
-        return Findings(state.project, state.model, measurements, state.fit, details)
+        return Findings(
+            state.project, state.model, measurements, state.fit, details, choices=proving
+        )
 
 
 class _Schedule:
@@ -211,24 +216,45 @@ def _mean_absolute_noise(price: Price, neighbours: Neighbours) -> float:
     return price.noise.mean_absolute(price.cell_stddev(neighbours))
 
 
+class _Terms(NamedTuple):
+    """On which terms a round chooses."""
+
+    price: Price
+    noise: float
+    """The expected error of a count that is measured then."""
+    max_cells: int
+    is_last: bool
+
+
 def _choose(
     curator: Curator,
     state: ModelState,
     weights: dict[Clique, float],
-    terms: tuple[Price, float, int],
-) -> tuple[Clique, Factor]:
-    """A set of columns that fits, and what the model says of it."""
-    price, noise, limit = terms
+    terms: _Terms,
+    measured: Sequence[Measurement],
+) -> tuple[Clique, Factor, tuple[Choice, ...]]:
+    """A set of columns that fits, what the model says of it, and what the last choice proves."""
     assert state.model is not None
     plan, domain = state.model.plan, curator.domain
     # What is in the model already fits, whatever the limit.
-    max_cells = max(limit, plan.cells)
+    max_cells = max(terms.max_cells, plan.cells)
     small = [clique for clique in weights if domain.size_of(clique) <= max_cells]
     estimates = dict(zip(small, state.project_all(small), strict=True))
     score = MarginalError(
         estimates,
-        penalties={clique: noise * domain.size_of(clique) for clique in small},
+        penalties={clique: terms.noise * domain.size_of(clique) for clique in small},
         weights={clique: weights[clique] for clique in small},
     )
-    chosen = curator.select(score, price, lambda clique: plan.fits_with(clique, max_cells))
-    return chosen, estimates[chosen]
+    chosen = curator.select(score, terms.price, lambda clique: plan.fits_with(clique, max_cells))
+    if not terms.is_last:
+        return chosen, estimates[chosen], ()
+    held = [frozenset(each.clique) for each in measured]
+    left = {
+        clique: table
+        for clique, table in estimates.items()
+        if clique == chosen
+        or (not any(map(frozenset(clique).issubset, held)) and plan.fits_with(clique, max_cells))
+    }
+    scale = score.find_noise_scale(terms.price.selection_epsilon, curator.neighbours)
+    proving = Choice(left, score.penalties, score.weights, scale, len(small), chosen)
+    return chosen, estimates[chosen], (proving,)

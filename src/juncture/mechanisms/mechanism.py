@@ -21,6 +21,7 @@ from juncture.engine.oracle_choice import OracleChoice
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.public_facts import PublicFacts
+from juncture.fit.selection_proof import Choice, SelectionProof
 from juncture.fit.summary import FitSummary
 from juncture.mechanisms.result import RunResult
 from juncture.model.model import Model
@@ -79,6 +80,19 @@ class Findings:
     """Facts of this mechanism alone, by name: plain numbers, texts and lists."""
     check: tuple[Measurement, ...] = ()
     """What was measured to check the model, which it is not fitted to."""
+    choices: tuple[Choice, ...] = ()
+    """Private choices that prove something of the candidates that they left."""
+
+    def prove(self) -> tuple[SelectionProof, ...]:
+        """What the choices prove of the model, which is the one that is released."""
+        if self.model is None:
+            return ()
+        unmeasured = frozenset(self.model.unmeasured)
+        proofs = (
+            each.prove(self.measurements, self.model.project_many, unmeasured)
+            for each in self.choices
+        )
+        return tuple(proof for proof in proofs if proof is not None)
 
 
 @dataclass(frozen=True)
@@ -159,6 +173,7 @@ class Run(Outline):
             fit=findings.fit,
             details=findings.details,
             check=findings.check,
+            proofs=findings.prove(),
             mechanism=self.mechanism,
             workload=self.workload,
             schema=curator.schema,

@@ -14,6 +14,7 @@ from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import needs_tree
 from juncture.errors import InvalidInput
+from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.mwem_state import ModelState, State, WeightState, find_total
 from juncture.privacy.accounting import Neighbours
@@ -161,16 +162,19 @@ class MWEM(Mechanism):
         )  # fmt: skip
         if prices.single is not None:
             state.update(measurements)
+        choices: tuple[Choice, ...] = ()
         for done in range(1, rounds + 1):
             limit = self.max_model_cells
             if needs_tree(self.oracle):
                 limit = limit * done // rounds
-            clique, query = self._choose(curator, workload, state, limit, prices)
+            clique, query, choices = self._choose(curator, workload, state, limit, prices)
             measurements.append(curator.measure(clique, prices.measurement, query))
             state.update(measurements, is_last=done == rounds)
             watch("choosing and measuring", done, rounds)
         details = {"rounds": rounds}
-        return Findings(state.project, state.model, measurements, state.fit, details)
+        return Findings(
+            state.project, state.model, measurements, state.fit, details, choices=choices
+        )
 
     def _check(self) -> None:
         needs_tree(self.oracle)  # refuses an unknown name
@@ -238,7 +242,7 @@ class MWEM(Mechanism):
         state: State,
         limit: int,
         prices: Prices,
-    ) -> tuple[Clique, Kron | None]:
+    ) -> tuple[Clique, Kron | None, tuple[Choice, ...]]:
         tasks = [task for task in workload.tasks if state.fits_with(task.clique, limit)]
         tasks = tasks or [min(workload.tasks, key=lambda task: state.cells_with(task.clique))]
         tables = state.project_all([task.clique for task in tasks])
@@ -249,14 +253,17 @@ class MWEM(Mechanism):
             ]
             score = RowError([(task.clique, task.query) for task in tasks], answers)
             index, row = curator.select(score, prices.choice)
-            return tasks[index].clique, extract_row(tasks[index], curator.domain, row)
+            return tasks[index].clique, extract_row(tasks[index], curator.domain, row), ()
         stddev = prices.measurement.cell_stddev(curator.neighbours)
         noise = prices.measurement.noise.mean_absolute(stddev)
         estimates = {task.clique: table.values for task, table in zip(tasks, tables, strict=True)}
         penalties = {clique: noise * curator.domain.size_of(clique) for clique in estimates}
         weights = _weigh(workload, estimates)
         far = MarginalError(estimates, penalties=penalties, weights=weights)
-        return curator.select(far, prices.choice), None
+        chosen = curator.select(far, prices.choice)
+        scale = far.find_noise_scale(prices.choice.selection_epsilon, curator.neighbours)
+        choice = Choice(estimates, far.penalties, far.weights, scale, len(estimates), chosen)
+        return chosen, None, (choice,)
 
 
 class Prices(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 
 from juncture._util.notebook import list_html
 from juncture.errors import InvalidInput
+from juncture.fit.selection_proof import SelectionProof
 from juncture.fit.summary import FitSummary
 from juncture.model.model import Model
 from juncture.privacy.guarantee import Guarantee
@@ -56,6 +57,8 @@ class RunResult:
     """What this run cost; other events of its ledger do not count."""
     check: tuple[Measurement, ...] = ()
     """What was measured to check the model, which it is not fitted to."""
+    proofs: tuple[SelectionProof, ...] = ()
+    """What private choices prove of marginals that were not measured."""
 
     def answers(self, workload: Workload | None = None) -> list[Vector]:
         """The answers to every task of a workload, by default that of the run."""
@@ -77,6 +80,7 @@ class RunResult:
             workload=self.workload.cliques,
             details=self.details,
             check=self.check,
+            proofs=self.proofs,
             schema=self._likely_schema(self.model),
         )
 

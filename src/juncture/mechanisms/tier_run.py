@@ -10,6 +10,7 @@ from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import choose_oracle
 from juncture.fit.estimation import Estimate, estimate
+from juncture.fit.selection_proof import Choice
 from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.mechanisms.mechanism import Findings
 from juncture.mechanisms.mwem_state import find_total
@@ -93,6 +94,7 @@ class TierRun:
         self.spending, self.left = Spending(whole), 1.0
         self.measurements: list[Measurement] = []
         self.triples: list[Clique] = []
+        self.choices: list[Choice] = []
 
     def run(self) -> Findings:
         """All tiers, then the last fit."""
@@ -111,7 +113,10 @@ class TierRun:
             "pairs": len(pairs),
             "triples": [list(triple) for triple in self.triples],
         }
-        return Findings(fit.model.project, fit.model, self.measurements, fit.summary, details)
+        return Findings(
+            fit.model.project, fit.model, self.measurements, fit.summary, details,
+            choices=tuple(self.choices),
+        )  # fmt: skip
 
     def measure_pairs(self, tables: Mapping[Clique, Vector], total: float) -> None:
         """Measure pairs, then triples that they do not explain, then the pairs again."""
@@ -170,7 +175,26 @@ class TierRun:
         )
         self.left -= share
         price = self.spending.take(self.whole.share(share))
-        return self.curator.select_many(score, n, price, floor=0.0)
+        taken = self.curator.select_many(score, n, price, floor=0.0)
+        self.choices.append(self.describe_choice(score, tables, taken, n, price))
+        return taken
+
+    def describe_choice(
+        self, score: MarginalError, tables: Mapping[Clique, Vector], taken: list[Clique], n: int,
+        price: Price,
+    ) -> Choice:  # fmt: skip
+        """The last of the choices: of a table, or of none, among those that were left."""
+        ended = len(taken) < n
+        before = taken if ended else taken[:-1]
+        return Choice(
+            tables,
+            score.penalties,
+            score.weights,
+            score.find_noise_scale(price.share(1.0 / n).selection_epsilon, self.curator.neighbours),
+            len(tables) - len(before) + 1,
+            None if ended else taken[-1],
+            frozenset(before),
+        )
 
     def can_tell(self, share: float, n: int, total: float) -> bool:
         """Whether the noise of n choices for a share of the price is small beside the records."""

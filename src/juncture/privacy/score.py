@@ -117,9 +117,7 @@ class MarginalError(Score[Clique]):
         """See the class for the sensitivity."""
         pairs = zip(self._cliques, self._answers, strict=True)
         answers = [_check_answer(setting.domain, clique, answer) for clique, answer in pairs]
-        moves = float(setting.neighbours.count_moves)
-        if self._weights is not None:
-            moves = moves * float(self._weights.max(initial=0.0)) + 2.0**-19
+        moves = self.find_sensitivity(setting.neighbours)
 
         def evaluate(tables: Sequence[Factor]) -> Array:
             distances = [
@@ -130,6 +128,33 @@ class MarginalError(Score[Clique]):
             return np.asarray(scores if self._weights is None else scores * self._weights)
 
         return BoundScore(self._cliques, moves, len(self._cliques), evaluate)
+
+    @property
+    def penalties(self) -> dict[Clique, float]:
+        """What is taken off the distance of each clique."""
+        return dict(zip(self._cliques, self._penalties.tolist(), strict=True))
+
+    @property
+    def weights(self) -> dict[Clique, float] | None:
+        """What each distance is multiplied with; None where that is 1."""
+        if self._weights is None:
+            return None
+        return dict(zip(self._cliques, self._weights.tolist(), strict=True))
+
+    def find_sensitivity(self, neighbours: Neighbours) -> float:
+        """How far a neighbouring table moves the score of any clique: see the class."""
+        moves = float(neighbours.count_moves)
+        if self._weights is None:
+            return moves
+        return moves * float(self._weights.max(initial=0.0)) + 2.0**-19
+
+    def find_noise_scale(self, epsilon: float, neighbours: Neighbours) -> float:
+        """How far noise may change the order of scores in a choice for that epsilon.
+
+        Probabilities are in proportion to exp(score / scale); sensitivities are rounded up to the
+        unit of scores.
+        """
+        return 2.0 * (self.find_sensitivity(neighbours) + 2.0**-score_units.PLACES) / epsilon
 
     def candidate(self, index: int) -> Clique:
         """The clique with that index."""

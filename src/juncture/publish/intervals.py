@@ -17,6 +17,11 @@ NO_CHECK = (
     "measurement tells how far it may be off. A release with a check (check=0.05, --check 0.05) "
     "has intervals for such answers."
 )
+PROVED = (
+    "The interval of an answer that is assumed is what the mechanism's own choice proves: a table "
+    "that is further off would have been chosen. It is wide. A release with a check (check=0.05, "
+    "--check 0.05) has shorter ones."
+)
 
 
 @dataclass(frozen=True, eq=False)

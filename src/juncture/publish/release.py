@@ -18,8 +18,11 @@ from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.oracle import OracleFactory, make_oracle
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput, JunctureError, UnknownAttribute, UnreadableFile
+from juncture.fit.error_bounds import MarginalBound
 from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
+from juncture.fit.selection_proof import SelectionProof
 from juncture.fit.summary import FitSummary
+from juncture.fit.widths import check_level
 from juncture.model.distribution import Distribution
 from juncture.model.model import Model
 from juncture.model.record_distribution import RecordDistribution
@@ -98,6 +101,8 @@ class Release:
     """What was measured to check the model, which it is not fitted to."""
     replicas: ReplicaRecipe | Replicas = field(default_factory=ReplicaRecipe)
     """How to make the replicas that intervals come from; or they themselves, where kept."""
+    proofs: Sequence[SelectionProof] = ()
+    """What private choices prove of marginals that were not measured."""
     found: Sequence[FoundColumn] = ()
     """How bins and values were found privately, for columns where they were."""
 
@@ -161,6 +166,8 @@ class Release:
             document["records"] = write_records(distribution, arrays)
         if self.check:
             document["check"] = [write_measurement(m, arrays) for m in self.check]
+        if self.proofs:
+            document["proofs"] = [proof.to_json() for proof in self.proofs]
         if self.replicas != ReplicaRecipe():
             document["replicas"] = write_replicas(self.replicas, arrays)
         self._add_found(document, arrays)
@@ -267,12 +274,32 @@ class Release:
             return self.model.answer(query)
         return self.uncertainty.answer(query, interval, population=population)
 
+    def bound_error(self, attributes: Iterable[str], *, level: float = 0.95) -> MarginalBound:
+        """What the error of a marginal is below, in `level` of all releases, whatever the table.
+
+        Intervals are shorter, and hold on average over questions; this holds for the marginal, by
+        proof. Marginals that were measured have a bound, and those that an adaptive mechanism
+        (`AIM`, `Tiers`, `MWEM`) could have chosen last and did not. It spends nothing.
+        """
+        with self._explain_person():
+            return self.uncertainty.bounds.find(attributes, check_level(level, "level"))
+
+    def bound_errors(self, *, level: float = 0.95) -> list[MarginalBound]:
+        """The bounds of all marginals of the workload: see `bound_error`."""
+        return [self.bound_error(clique, level=level) for clique in self.workload]
+
     @cached_property
     def uncertainty(self) -> Uncertainty:
         """What gives intervals."""
-        kept = self.replicas if isinstance(self.replicas, Replicas) else None
+        neighbours = None if self.guarantee is None else self.guarantee.neighbours
         return Uncertainty(
-            self.model, tuple(self.measurements), self._recipe, self.fit, kept, tuple(self.check)
+            self.model,
+            tuple(self.measurements),
+            self._recipe,
+            self.replicas if isinstance(self.replicas, Replicas) else None,
+            tuple(self.check),
+            tuple(self.proofs),
+            n_records_is_public=neighbours is not None and neighbours.n_records_is_public,
         )
 
     @property
@@ -402,6 +429,7 @@ def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactor
         replicas=ReplicaRecipe()
         if replicas is None
         else read_replicas(replicas, model, measurements, arrays),
+        proofs=tuple(SelectionProof.from_json(each) for each in document.get("proofs", ())),
         guarantee=None if guarantee is None else Guarantee.from_json(guarantee),
         fit=None if fit is None else FitSummary.from_json(fit),
         mechanism=None if document["mechanism"] is None else str(document["mechanism"]),

@@ -11,15 +11,17 @@ import numpy as np
 from juncture._util.watch import Watch, ignore_progress
 from juncture.fit.basis import Bases, Basis, Grades
 from juncture.fit.check import Check
+from juncture.fit.error_bounds import ErrorBounds
 from juncture.fit.plain_estimates import PlainEstimate, PlainEstimates
 from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
-from juncture.fit.summary import FitSummary
+from juncture.fit.selection_proof import SelectionProof
 from juncture.fit.widths import Kind, Reach, Widths, check_level, student_quantile
 from juncture.model.model import Model
 from juncture.model.query_parts import answer_parts
 from juncture.model.sql.replication import OutputKind, ReplicatedColumn, Replies
 from juncture.publish.intervals import (
     NO_CHECK,
+    PROVED,
     CellInterval,
     IntervalAnswer,
     IntervalSqlAnswer,
@@ -63,10 +65,12 @@ class Uncertainty:
     model: Model
     measurements: tuple[Measurement, ...]
     recipe: ReplicaRecipe
-    fit: FitSummary | None = None
     kept: Replicas | None = None
     checked: tuple[Measurement, ...] = ()
     """What was measured to check the model."""
+    proofs: tuple[SelectionProof, ...] = ()
+    """What private choices prove."""
+    n_records_is_public: bool = False
     watch: Watch = ignore_progress
 
     @cached_property
@@ -79,6 +83,11 @@ class Uncertainty:
         """What gives the widths of assumed answers; None without a check of any."""
         made = Check(self.model, self.bases, self.checked)
         return None if not self.checked or made.is_empty else made
+
+    @cached_property
+    def bounds(self) -> ErrorBounds:
+        """What the errors of marginals are below, by proof."""
+        return ErrorBounds(self.model, self.plain, self.proofs, self.n_records_is_public)
 
     @cached_property
     def replicas(self) -> Replicas:
@@ -140,8 +149,12 @@ class Uncertainty:
             lower = np.maximum(lower, 0.0)
         return IntervalAnswer(
             answers, lower, answers + up, grades, asked.level, asked.population,
-            () if known.all() or self.check is not None else (NO_CHECK,),
+            () if known.all() or self.check is not None else (self._explain(down),),
         )  # fmt: skip
+
+    def _explain(self, reach: Vector) -> str:
+        """Why an assumed answer has no interval, or which one it has without a check."""
+        return NO_CHECK if np.isnan(reach).any() else PROVED
 
     def _find_reach(
         self, answers: Vector, stacked: Vector, kind: Kind, asked: _Asked,
@@ -164,7 +177,7 @@ class Uncertainty:
     def _find_assumed(self, query: Kron, answers: Vector, kind: Kind, asked: _Asked) -> Vector:
         """The half-widths of assumed answers, as the check says; not a number without one."""
         if self.check is None:
-            return np.full(answers.shape, np.nan)
+            return np.full(answers.shape, self._find_proved(query, kind, asked))
         if kind is Kind.COUNT:
             return self._find_moment_widths(answers, np.ones(answers.shape), asked)
         domain = self.model.domain
@@ -174,6 +187,14 @@ class Uncertainty:
         squares = self.model.answer(Kron(squared)).reshape(answers.shape)
         size = np.sqrt(squares / np.maximum(n, 1e-9))
         return self._find_moment_widths(n, size, asked)
+
+    def _find_proved(self, query: Kron, kind: Kind, asked: _Asked) -> float:
+        """How far a private choice proves that assumed counts are off; else not a number."""
+        names = self.bases.find_needed(query)
+        proved = self.bounds.find_proved(names, asked.level)
+        if kind is not Kind.COUNT or asked.population or proved is None:
+            return np.nan
+        return self.bounds.find_cell_error(proved)
 
     def _find_moment_widths(self, n: Vector, size: Vector, asked: _Asked) -> Vector:
         """The half-widths of sums of numbers of that size over assumed records."""
