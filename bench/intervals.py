@@ -27,7 +27,7 @@ from juncture.private.samples import adult_codes, adult_domain
 from juncture.private.simulated import SimulatedCurator
 from juncture.private.sources.source import CodedTable
 
-MAX_SIZE, N_RUNS, CHECK = 50, 3, 0.05
+MAX_SIZE, N_RUNS, CHECK = 50, 2, 0.05
 BUDGET = Budget(epsilon=1.0, delta=1e-9)
 
 

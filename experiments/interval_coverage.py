@@ -41,7 +41,7 @@ TUNED_ON, TESTED_ON = ("titanic", "stroke"), ("adult", "loans", "adult pairs")
 ADULT_PAIRS = "adult pairs"
 # Triples of each table; random pairs of Adult with at most so many cells.
 _N_TRIPLES, _N_PAIRS, _MAX_PAIR_CELLS = 5, 10, 600
-_N_QUESTIONS = 48
+_N_QUESTIONS = 40
 AVERAGE = "average"
 SIZES = ((0.0, 10.0, "below 10"), (10.0, 100.0, "10 to 100"), (100.0, np.inf, "above 100"))
 GROUPS = (*(str(form) for form in Form), AVERAGE, *(name for _, _, name in SIZES))
@@ -53,26 +53,24 @@ def cells(context: Context) -> list[Cell]:
     if not context.quick and context.folder is not None:
         tables = ("titanic", "stroke", "adult", ADULT_PAIRS, "loans")
     return [
-        {"data": data, "mechanism": mechanism, "noise": noise}
+        {"data": data, "mechanism": mechanism, "noise": noise, "epsilon": epsilon}
         for mechanism in (("hdmm",) if context.quick else ("aim", "mwem", "hdmm"))
         for noise in (("laplace",) if context.quick else ("gaussian", "laplace"))
+        for epsilon in ((1.0,) if context.quick else EPSILONS)
         for data in tables
     ]
 
 
 def run(cell: Cell, context: Context) -> Rows:
-    """All runs of one cell, at each epsilon."""
+    """All runs of one cell."""
     data = cut_table(str(cell["data"]), context.folder)
     delta = None if cell["noise"] == "laplace" else DELTA
-    runs = 1 if context.quick else RUNS
-    rows: Rows = []
-    for epsilon in (1.0,) if context.quick else EPSILONS:
-        seen = list[_Seen]()
-        for seed in range(runs):
-            made = make_release(data, str(cell["mechanism"]), Budget(epsilon, delta), seed)
-            seen += ask_all(data, made, np.random.default_rng(1000 + seed))
-        rows += _summarise({**cell, "epsilon": epsilon, "runs": runs}, seen)
-    return rows
+    budget, runs = Budget(float(cell["epsilon"]), delta), 1 if context.quick else RUNS
+    seen = list[_Seen]()
+    for seed in range(runs):
+        made = make_release(data, str(cell["mechanism"]), budget, seed)
+        seen += ask_all(data, made, np.random.default_rng(1000 + seed))
+    return list(_summarise({**cell, "runs": runs}, seen))
 
 
 def cut_table(name: str, folder: Path | None) -> DataSet:

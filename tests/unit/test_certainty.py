@@ -35,6 +35,9 @@ def test_the_report_shows_the_check_and_intervals(release: jn.Release) -> None:
     kept = str(render_report(release.with_replicas(ReplicaRecipe(0, 4))))
     assert "Half of the 95 % interval" in kept
     assert "± " in kept
+    assert kept.count("95% interval of a count: ±") == 3
+    assert "95% interval</th>" in kept
+    assert "95% interval" not in plain
     unchecked = jn.Release(model=release.model, measurements=release.measurements)
     assert "has no check" in str(render_report(unchecked))
 

@@ -109,6 +109,7 @@ def test_widths_follow_the_dependence() -> None:
         check = Check(model, bases, (measured,))
         assert bases.find(query).max() == Basis.ASSUMED
         widths.append(float(check.find_widths(np.array([5_000.0]), 0.95)[0]))
-    assert widths[0] < 500.0 < widths[1]
+    assert 2.0 * widths[0] < widths[1]
+    assert widths[1] > 1500.0
     noisy = jn.Measurement(clique, right, stddev=5_000.0, query=query)
     assert Check(model, bases, (noisy,)).find_widths(np.array([5_000.0]), 0.95)[0] > widths[0]

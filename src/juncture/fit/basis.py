@@ -70,8 +70,14 @@ _WORDS = {
 class Bases:
     """What the answers to questions rest on, given what was measured."""
 
-    def __init__(self, domain: Domain, measurements: Iterable[Measurement]) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        measurements: Iterable[Measurement],
+        known: Iterable[Clique] = (),
+    ) -> None:
         self._domain = domain
+        self._known = [frozenset(clique) for clique in known]
         self._groups: dict[Clique, list[Measurement]] = {}
         for each in measurements:
             self._groups.setdefault(domain.canonical(each.clique), []).append(each)
@@ -82,6 +88,8 @@ class Bases:
         blocks = {name: question.blocks[name] for name in self._domain.project(question.blocks)}
         shape = [block.n_rows(self._domain[name]) for name, block in blocks.items()]
         needed = self.find_needed(question)
+        if self.is_known(question):
+            return np.full(shape, Basis.MEASURED, dtype=np.int8)
         holders = [clique for clique in self._groups if needed.issubset(clique)]
         grades = np.full(shape, Basis.ASSUMED, dtype=np.int8)
         for clique in holders:
@@ -98,6 +106,10 @@ class Bases:
         needed = self.find_needed(question)
         holders = [clique for clique in self._groups if needed.issubset(clique)]
         return min(holders, key=self._domain.size_of, default=None)
+
+    def is_known(self, question: Kron) -> bool:
+        """Whether a table of counts that is public has all attributes that matter."""
+        return any(map(self.find_needed(question).issubset, self._known))
 
     def find_needed(self, question: Kron) -> set[str]:
         """The attributes that matter."""

@@ -6,11 +6,13 @@ coarse table of several random columns, drawn without the data, with a small sha
 Every pair and triple of these columns that no measured clique holds is compared with what the model
 says of it. The error of an assumed count a is taken to have a variance of
 
-    a  +  c^2 a^1.5
+    a  +  c^2 a^1.25  +  s^2 a / n
 
-(that of records that come and go, and that of dependence, which grows with the count, but not in
-proportion), with c from the differences between the check and the model, less the check's own
-noise; and the half-width is as many times its root as covers the differences seen, at that level.
+(that of records that come and go; that of dependence, which grows with the count, but not in
+proportion; and that of the noise that reached the answer: a share p of the records in one column
+carries the noise of another column's count p times, and a / n is about p squared). c comes from the
+differences between the check and the model, less the check's own noise, and s is in proportion to
+that noise; the half-width is as many times the root as covers the differences seen, at that level.
 A noisy check gives a large c, never a small one: its standard error is added.
 """
 
@@ -38,15 +40,19 @@ N_TABLES = 1
 """How many coarse tables a check measures: one, so that its noise is small."""
 # Columns and groups of each in a coarse table; and the cells that counting it may take.
 _MAX_COLUMNS, _MAX_GROUPS, _MAX_CELLS = 5, 2, 4_000_000
-_POWER = 1.5
+_POWER = 1.25
+# The model may put next to nothing where there are some records: counts are taken as at least this.
+_LEAST = 4.0
 # Cells of one table depend on each other: its differences count for so many times fewer.
 _DEPENDENCE = 4.0
 # Halves of columns show less dependence than their values have, and few pairs are looked at: the
 # variance is so many times that of the differences. Chosen on the data sets Titanic and Stroke.
 _HIDDEN = 2.5
 # Strong dependence may lie outside the few sets of columns that were looked at: so much is added,
-# over their number. Chosen on the same data sets.
-_UNSEEN = 0.6
+# over their number, as if for the power 1.5 at a quarter of the records. Chosen on the same sets.
+_UNSEEN = 10.0
+# Noise of the measured columns, beside that of a count of the check. Chosen on the same data sets.
+_REACHED = 1.0
 _ATTEMPTS = 200
 
 
@@ -158,7 +164,8 @@ class Check:
         """The squared constant c of the widths: an estimate plus its standard error."""
         seen = self.differences
         counts = np.maximum(seen.predicted, 1.0)
-        variance, unit = seen.stddev**2 + counts, counts**_POWER
+        variance = seen.stddev**2 + counts + self._noise_share * counts
+        unit = counts**_POWER
         excess = (seen.checked - seen.predicted) ** 2 - variance
         found = 0.0
         for _ in range(20):
@@ -166,7 +173,8 @@ class Check:
             found = max(0.0, float(precision @ excess) / float(precision @ unit))
         information = float(np.sum((unit / (variance + found * unit)) ** 2))
         unsure = math.sqrt(2.0 * _DEPENDENCE / max(information, 1e-300))
-        return _HIDDEN * found + unsure + _UNSEEN / max(1, len(set(seen.labels)))
+        unseen = _UNSEEN * math.pow(self.model.total / 4.0, 1.5 - _POWER)
+        return _HIDDEN * found + unsure + unseen / max(1, len(set(seen.labels)))
 
     @property
     def is_empty(self) -> bool:
@@ -190,8 +198,15 @@ class Check:
         return self._find_factor(level) * self._find_deviation(counts)
 
     def _find_deviation(self, counts: Vector) -> Vector:
-        least = np.maximum(counts, 1.0)
-        return np.asarray(np.sqrt(least + self.dependence * least**_POWER))
+        least = np.maximum(counts, _LEAST)
+        variance = least * (1.0 + self._noise_share) + self.dependence * least**_POWER
+        return np.asarray(np.sqrt(variance))
+
+    @cached_property
+    def _noise_share(self) -> float:
+        """The variance of the noise that reached a count, over the count."""
+        noise = _REACHED * float(np.min(self.differences.stddev, initial=np.inf))
+        return float(noise**2 / self.model.total) if math.isfinite(noise) else 0.0
 
     def _find_factor(self, level: float) -> float:
         """How many deviations cover the differences, the check's noise taken in."""

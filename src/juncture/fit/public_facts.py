@@ -37,8 +37,8 @@ Mask = NDArray[np.bool_]
 # How far a known count may be off in the end, relative to itself.
 _EXACT = 1e-10
 _MAX_ROUNDS = 1000
-# The noise that known totals have in the fit, beside the least of what was measured.
-_LITTLE = 0.1
+LITTLE_NOISE = 0.1
+"""The noise that known totals have in a fit, beside the least of what was measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ class PublicFacts:
         """Fit measurements with these facts: by a tree if it is small enough, else by records."""
         noise = min((float(np.min(each.stddev)) for each in measurements), default=1.0)
         soft = [
-            Measurement(table.domain.attributes, table.values, stddev=_LITTLE * noise)
+            Measurement(table.domain.attributes, table.values, stddev=LITTLE_NOISE * noise)
             for table in self.known
         ]
         fitted = estimate(

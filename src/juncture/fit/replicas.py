@@ -27,6 +27,7 @@ from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.particles import Particles
 from juncture.errors import InvalidInput
 from juncture.fit.estimation import estimate
+from juncture.fit.public_facts import LITTLE_NOISE
 from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.problem import Solver
 from juncture.fit.solvers.raking import Raking
@@ -108,6 +109,7 @@ def make_replicas(
     measurements: Sequence[Measurement],
     recipe: ReplicaRecipe | None = None,
     *,
+    known: Sequence[Clique] = (),
     watch: Watch = ignore_progress,
 ) -> Replicas:
     """Draw replicas of a fit, and fit them: as many fits as the recipe says.
@@ -115,6 +117,7 @@ def make_replicas(
     - `model`: the model that was fitted.
     - `measurements`: what it was fitted to.
     - `recipe`: how many, and from which seed.
+    - `known`: the columns of tables that are public: each replica knows its own, nearly exactly.
     - `watch`: called with the progress.
     """
     if not measurements:
@@ -122,17 +125,20 @@ def make_replicas(
             "`measurements` must not be empty for intervals; got none. Without them nobody knows "
             "how noisy the model is: ask the publisher for a release that holds them."
         )
-    return _Workshop(model, measurements, recipe or ReplicaRecipe(), watch).make()
+    return _Workshop(model, measurements, recipe or ReplicaRecipe(), known, watch).make()
 
 
 class _Workshop:
     """Where the replicas of one model are made."""
 
     def __init__(
-        self, model: Model, measurements: Sequence[Measurement], recipe: ReplicaRecipe, watch: Watch
-    ) -> None:
+        self, model: Model, measurements: Sequence[Measurement], recipe: ReplicaRecipe,
+        known: Sequence[Clique], watch: Watch,
+    ) -> None:  # fmt: skip
         self.model, self.measurements, self.recipe = model, measurements, recipe
         self.domain = model.domain
+        self.known = [clique for clique in known if clique in model.plan.cliques]
+        self.least = min(float(np.min(each.stddev)) for each in measurements)
         self.layout = Layout(self.domain, [each.clique for each in measurements])
         self.total = self.find_total()
         self.constraints = find_impossible(model)
@@ -172,7 +178,11 @@ class _Workshop:
         records = self.model.sample(self.n_records, rng=rng)
         counts = np.concatenate([self.count(records, clique) for clique in self.layout.cliques])
         noisy = [self.measure(each, counts, rng) for each in self.measurements]
-        return counts, noisy
+        exact = [
+            Measurement(clique, self.count(records, clique), stddev=LITTLE_NOISE * self.least)
+            for clique in self.known
+        ]
+        return counts, [*noisy, *exact]
 
     def count(self, records: Mapping[str, NDArray[np.integer]], clique: Clique) -> Vector:
         """How many records are in each cell."""

@@ -300,7 +300,14 @@ class Release:
             tuple(self.check),
             tuple(self.proofs),
             n_records_is_public=neighbours is not None and neighbours.n_records_is_public,
+            known=self._known,
         )
+
+    @property
+    def _known(self) -> tuple[Clique, ...]:
+        """The columns of tables of counts that are public."""
+        tables = () if self.schema is None else self.schema.known
+        return tuple(self.model.domain.canonical(each.columns) for each in tables)
 
     @property
     def check_words(self) -> str:
@@ -323,7 +330,7 @@ class Release:
         It is post-processing, and spends nothing.
         """
         chosen = recipe or self._recipe
-        made = make_replicas(self.model, self.measurements, chosen, watch=watch)
+        made = make_replicas(self.model, self.measurements, chosen, known=self._known, watch=watch)
         return replace(self, replicas=made)
 
     def sample(self, n: int | None = None, *, rng: Random = None) -> Records:

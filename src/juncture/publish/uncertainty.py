@@ -26,7 +26,7 @@ from juncture.publish.intervals import (
     IntervalAnswer,
     IntervalSqlAnswer,
 )
-from juncture.tables.domain import Domain
+from juncture.tables.domain import Clique, Domain
 from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.blocks import Block, Identity, Matrix
@@ -71,12 +71,14 @@ class Uncertainty:
     proofs: tuple[SelectionProof, ...] = ()
     """What private choices prove."""
     n_records_is_public: bool = False
+    known: tuple[Clique, ...] = ()
+    """The columns of tables of counts that are public, and hold exactly."""
     watch: Watch = ignore_progress
 
     @cached_property
     def bases(self) -> Bases:
         """What answers rest on."""
-        return Bases(self.model.domain, self.measurements)
+        return Bases(self.model.domain, self.measurements, self.known)
 
     @cached_property
     def check(self) -> Check | None:
@@ -94,7 +96,9 @@ class Uncertainty:
         """The replicas: those that were kept, or made by the recipe."""
         if self.kept is not None:
             return self.kept
-        return make_replicas(self.model, self.measurements, self.recipe, watch=self.watch)
+        return make_replicas(
+            self.model, self.measurements, self.recipe, known=self.known, watch=self.watch
+        )
 
     @cached_property
     def plain(self) -> PlainEstimates:
@@ -211,6 +215,10 @@ class Uncertainty:
 
         One application of the query to all tables: the replica is one more attribute.
         """
+        if self.bases.is_known(query):  # no replica is off
+            answers = self.model.answer(query)
+            shape = [block.n_rows(self.model.domain[n]) for n, block in query.blocks.items()]
+            return np.broadcast_to(answers.reshape(shape), [2 * self.recipe.n_replicas, *shape])
         holder = self.bases.find_holder(query)
         if holder is None:
             return None

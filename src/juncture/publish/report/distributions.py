@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from juncture.model.information import entropy
 from juncture.model.model import Model
 from juncture.model.sql.notes import NeverTogether, find_dependence_notes
 from juncture.publish.count_noise import CountNoise
+from juncture.publish.intervals import IntervalAnswer
 from juncture.publish.report.charts import draw_distribution, has_bars, list_shortened_bars
 from juncture.publish.report.groups import is_only_noise
 from juncture.publish.report.heat_map import draw_heat_map, list_shortened_cells
@@ -32,14 +33,24 @@ from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
 
-_MAX_CARDS, _MAX_LETTERS = 48, 160
+_MAX_CARDS, _MAX_LETTERS, _LEVEL = 48, 160, 0.95
 _TOP_PAIRS, _MAX_VALUES = 6, 400
 
 
-def render_attributes(model: Model, measurements: Sequence[Measurement] = ()) -> Markup:
-    """A chart for every attribute, with its numbers in a table."""
+def render_attributes(
+    model: Model,
+    measurements: Sequence[Measurement] = (),
+    find_intervals: Callable[[str], IntervalAnswer] | None = None,
+) -> Markup:
+    """A chart for every attribute, with its numbers in a table.
+
+    `find_intervals` gives the intervals of the counts of an attribute, where they are known.
+    """
     free, noise = set(model.unmeasured), CountNoise(model.domain, measurements)
-    cards = [_render_card(model, name, noise, measured=name not in free) for name in model.domain]
+    cards = [
+        _render_card(model, name, noise, None if name in free else find_intervals, free)
+        for name in model.domain
+    ]
     first = tag("div", cards[:_MAX_CARDS], class_="cards")
     introduction = tag("p", _introduce_noise(measurements))
     if len(cards) <= _MAX_CARDS:
@@ -62,9 +73,16 @@ def _introduce_noise(measurements: Sequence[Measurement]) -> str:
     )
 
 
-def _render_card(model: Model, name: str, noise: CountNoise, *, measured: bool) -> Markup:
-    labels = format_labels(model.codebook, name)
+def _render_card(
+    model: Model,
+    name: str,
+    noise: CountNoise,
+    find_intervals: Callable[[str], IntervalAnswer] | None,
+    free: Collection[str],
+) -> Markup:
+    labels, measured = format_labels(model.codebook, name), name not in free
     masses, stddevs = model.one_way(name), noise.stddevs((name,))
+    intervals = None if find_intervals is None else find_intervals(name)
     return tag(
         "figure",
         tag(
@@ -77,8 +95,9 @@ def _render_card(model: Model, name: str, noise: CountNoise, *, measured: bool) 
         else tag("p", tag("strong", "Not measured: shown as even."), class_="hint"),
         draw_distribution(name, labels, masses, stddevs),
         _render_facts(model, name, labels, masses, noise) if measured else None,
+        None if intervals is None else tag("p", _describe_intervals(intervals), class_="hint"),
         _render_full_labels(list_shortened_bars(labels, masses)),
-        _render_numbers(name, labels, masses, stddevs),
+        _render_numbers(name, labels, masses, stddevs, intervals),
         class_="card" if measured else "card free",
     )
 
@@ -107,6 +126,17 @@ def _describe_noise(masses: Vector, stddevs: Vector | None) -> str:
     return f"Noise of a count: {size} records{pale}."
 
 
+def _describe_intervals(intervals: IntervalAnswer) -> str:
+    """How far the counts of an attribute may be off, and what they rest on."""
+    known = intervals.half_width[np.isfinite(intervals.half_width)]
+    basis = max(intervals.bases)
+    if not len(known):
+        return f"The counts are {basis}, and have no interval."
+    low, high = format_noise(float(known.min())), format_noise(float(known.max()))
+    size = low if low == high else f"{low} to {high}"
+    return f"{intervals.level:.0%} interval of a count: {size} records ({basis})."
+
+
 def _describe_frequent_values(labels: Sequence[str], masses: Vector) -> str:
     order = np.argsort(-masses, kind="stable")[:3]
     total = masses.sum() or 1.0
@@ -126,13 +156,16 @@ def _render_full_labels(shortened: Sequence[tuple[str, str]]) -> Markup | None:
 
 
 def _render_numbers(
-    name: str, labels: Sequence[str], masses: Vector, stddevs: Vector | None
-) -> Markup:
+    name: str, labels: Sequence[str], masses: Vector, stddevs: Vector | None,
+    intervals: IntervalAnswer | None,
+) -> Markup:  # fmt: skip
     total = masses.sum() or 1.0
+    ends = None if intervals is None else _list_ends(intervals)
     columns = {
         "Value": labels,
         "Records": [format_count(mass) for mass in masses[:_MAX_VALUES]],
         "Noise": None if stddevs is None else [_format_known(sd) for sd in stddevs[:_MAX_VALUES]],
+        f"{_LEVEL:.0%} interval": ends,
         "Share": [format_percent(mass / total) for mass in masses[:_MAX_VALUES]],
     }
     heads = [head for head, column in columns.items() if column is not None]
@@ -144,6 +177,14 @@ def _render_numbers(
         pale=is_only_noise(masses, stddevs),
     )  # fmt: skip
     return fold("Numbers", content, more)
+
+
+def _list_ends(intervals: IntervalAnswer) -> list[str]:
+    ends = zip(intervals.lower[:_MAX_VALUES], intervals.upper[:_MAX_VALUES], strict=True)
+    return [
+        f"{format_count(low)} to {format_count(high)}" if np.isfinite(high - low) else "not known"
+        for low, high in ends
+    ]
 
 
 def _format_known(stddev: float) -> str:

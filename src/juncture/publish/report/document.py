@@ -6,13 +6,16 @@ release gives the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from juncture._util.atomic_file import atomic_write
 from juncture._util.html import join, tag
 from juncture._util.text import count_noun
+from juncture.fit.replicas import Replicas
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish.count_noise import CountNoise
+from juncture.publish.intervals import IntervalAnswer
 from juncture.publish.release import Release
 from juncture.publish.report.certainty import render_certainty
 from juncture.publish.report.distributions import render_attributes, render_pairs
@@ -24,6 +27,8 @@ from juncture.publish.report.ledger_section import render_ledger
 from juncture.publish.report.reuse import render_reuse
 from juncture.publish.report.structure import render_structure
 from juncture.publish.report.words import format_count, format_large, format_noise
+
+_LEVEL = 0.95
 
 
 def write_report(
@@ -126,7 +131,7 @@ def _make_sections(release: Release, source: Path | None) -> list[Section]:
         Section("structure", "Structure", "The structure of the model",
          render_structure(model, release.schema)),
         Section("attributes", "Attributes", f"The {named}, one by one",
-         render_attributes(model, release.measurements)),
+         render_attributes(model, release.measurements, _find_intervals(release))),
         Section("pairs", "Pairs", "The strongest pairs",
          render_pairs(model, release.measurements)),
         Section(
@@ -135,3 +140,10 @@ def _make_sections(release: Release, source: Path | None) -> list[Section]:
         Section("fit", "Fit", "How well it fits", render_fit(release)),
         Section("reuse", "Use and cite", "How to use and cite it", render_reuse(model, source)),
     ]  # fmt: skip
+
+
+def _find_intervals(release: Release) -> Callable[[str], IntervalAnswer] | None:
+    """The intervals of the counts of an attribute, where the file has what they need."""
+    if not isinstance(release.replicas, Replicas):
+        return None
+    return lambda name: release.project((name,), interval=_LEVEL)
