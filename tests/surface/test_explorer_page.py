@@ -254,6 +254,28 @@ def test_bars_by_another_attribute_have_whiskers(browser: Any) -> None:
         visit.context.close()
 
 
+def test_few_records_have_no_percentages(browser: Any) -> None:
+    """A line is broken at a row of almost no records, whose points are faint, and it says why."""
+    counts = [90.0, 10.0, 80.0, 20.0, 0.01, 0.02, 30.0, 70.0, 10.0, 90.0]
+    measured = [Measurement(("a", "b"), counts, stddev=0.001)]
+    fit = estimate(Domain({"a": 5, "b": 2}), measured, total=400.0)
+    with running(create_app(Release(model=fit.model, measurements=measured), token=TOKEN)) as url:
+        visit = Visit(browser, url)
+        asked = {"chosen": ["a", "b"], "conditions": [], "form": "lines", "measure": "row"}
+        visit.page.evaluate(
+            "asked => { location.hash = encodeURIComponent(asked); }", json.dumps(asked)
+        )
+        sync_api.expect(visit.page.locator(".series")).to_be_visible()
+        lines = visit.page.locator(".series polyline").evaluate_all(
+            "all => all.map(e => e.points.numberOfItems)"
+        )
+        assert lines == [2, 2, 2, 2]
+        few = visit.page.locator(".series .few")
+        assert [each.get_attribute("data-at") for each in few.all()] == ["2,0", "2,1"]
+        assert "fewer than 0.1 % of the records" in visit.page.locator("#answer-body").inner_text()
+        visit.context.close()
+
+
 def test_values_in_groups_are_asked_for_and_clicked(visit: Visit) -> None:
     """Fewer values are ranges or the largest; a bar of several values is a condition on them."""
     visit.choose("age")

@@ -171,8 +171,10 @@ def test_ticks_are_round_numbers() -> None:
 def test_groups_of_values_cover_all() -> None:
     """Adjacent values are merged into at most so many groups, which have every value once."""
     for size in (1, 23, 24, 25, 1000):
-        groups = group_adjacent([str(n) for n in range(size)], range(size), 24)
+        groups = group_adjacent(Labels(Coding(tuple(range(size)))), range(size), 24)
         assert [code for group in groups for code in group.codes] == list(range(size))
         assert len(groups) <= 24
-    merged = group_adjacent(["p", "q", "r"], [0, 1, 2], 2)
+    merged = group_adjacent(Labels(Coding(("p", "q", "r"))), [0, 1, 2], 2)
     assert [(group.label, group.codes) for group in merged] == [("p", (0,)), ("q to r", (1, 2))]
+    bins = group_adjacent(Labels(Coding.of_bins([0, 1, 2.5, 4, 9])), range(4), 2)
+    assert [group.label for group in bins] == ["[0, 2.5)", "[2.5, 9)"]

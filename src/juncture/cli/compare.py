@@ -18,7 +18,6 @@ from juncture.cli.console import (
     say_json,
 )
 from juncture.cli.options import (
-    Delta,
     Force,
     Json,
     NoHeader,
@@ -86,7 +85,15 @@ def compare(
             "Needs --out and --ledger.",
         ),
     ] = None,
-    delta: Delta = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            "--delta",
+            metavar="NUMBER",
+            help="With --budget: how much a probability may change beyond the factor e^EPSILON, "
+            "such as 1e-9. Gives Gaussian noise, which is smaller here.",
+        ),
+    ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option(
@@ -124,7 +131,8 @@ def compare(
         refuse_existing(out, force=force, read=[release, private.path])
     mine = load(release)
     if out is not None:
-        _write_page(mine, private, schema, out, target, _Spending.parse(budget, delta, ledger))
+        spending = _Spending.parse(budget, delta, ledger)
+        _write_page(mine, private, schema, out, _name_of(release), target, spending)
         return
     with_release = other.suffix.lower() == ".jct"
     truth = (
@@ -200,11 +208,17 @@ def _refuse_incomplete(
         raise UsageError("--out needs the private table: it shows no page for two releases.")
 
 
+def _name_of(release: Path) -> str:
+    """The heading of the page."""
+    return f"{release.stem.capitalize()}: what the release kept"
+
+
 def _write_page(
     mine: Release,
     table: TableFile,
     schema: Path | None,
     out: Path,
+    title: str,
     target: str | None,
     spending: _Spending | None,
 ) -> None:
@@ -217,7 +231,6 @@ def _write_page(
         note(NOT_PRIVATE)
     else:
         made = compare_under_budget(mine, table, known, spending.budget, ledger=spending.ledger)
-    title = f"{out.stem.capitalize()}: what a release kept"
     say(f"wrote {write_comparison(made, out, title=title)}")
     if made.guarantee is not None:
         say(f"  spent     {made.guarantee}")

@@ -131,7 +131,7 @@ class Domain(Mapping[str, int]):
         shown = ", ".join(map(repr, self.attributes[:8])) + (", …" if len(self) > 8 else "")
         return UnknownAttribute(
             f"`attribute` must be one of the domain's {len(self)} attributes ({shown}); "
-            f"got {attribute!r}. Check the spelling or add it to the domain.",
+            f"got {attribute!r}. Check the spelling.",
             name=attribute,
         )
 

@@ -6,6 +6,7 @@ aggregates is answered first, and so is a query inside an expression.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -62,13 +63,18 @@ class Names:
         """The exact name of a column that must be there."""
         exact = self.find(name)
         if exact is None:
-            known = ", ".join(list(self.columns)[:12])
+            known = ", ".join(map(_as_written, list(self.columns)[:12]))
             raise UnknownAttribute(
                 f"`sql` must name columns of its table; got {name!r}. The columns are {known}"
                 f"{' and more' if len(self.columns) > 12 else ''}.",
                 name=name,
             )
         return exact
+
+
+def _as_written(name: str) -> str:
+    """A name as a query has to write it."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else exp.column(name, quoted=True).sql()
 
 
 def flatten(

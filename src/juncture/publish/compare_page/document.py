@@ -6,6 +6,7 @@ noisy counts it states what they cost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from juncture._util.atomic_file import atomic_write
@@ -19,7 +20,7 @@ from juncture.publish.report.tables import render_table
 from juncture.publish.report.words import format_labels, format_number, format_percent
 
 NOT_PRIVATE = "NOT PRIVATE: read from the private table. Do not publish this page."
-_MAX_CARDS, _MAX_ROWS = 60, 12
+_MAX_CARDS, _MAX_ROWS, _MAX_SHRUNK = 60, 12, 12
 _LEGEND = Markup(
     '<p class="legend"><svg viewBox="0 0 20 10" width="20" height="10" aria-hidden="true">'
     '<rect width="20" height="8" y="1" class="true"/></svg> the table '
@@ -127,11 +128,16 @@ def _render_pairs(comparison: Comparison) -> Markup:
     ]
     heads = ("pair", "cells", "error", "largest difference, records")
     return join([
-        tag("p", f"{count_noun(len(pairs), 'pair')} compared. The darker a square, the larger the "
-            "share of records that would have to move to another cell."),
-        tag("div", draw_pair_errors(names, pairs), class_="tree wide"),
+        tag("p", f"{count_noun(len(pairs), 'pair')} compared. The stronger the colour of a square, "
+            "the larger the share of records that would have to move to another cell."),
+        tag("div", draw_pair_errors(names, pairs), class_=_frame_of(names)),
         render_table("The largest errors of pairs", heads, rows, numbers=(1, 2, 3)),
     ])  # fmt: skip
+
+
+def _frame_of(names: Sequence[str]) -> str:
+    """The frame of the drawing of pairs: that of a few columns shrinks on a phone."""
+    return "tree" if len(names) <= _MAX_SHRUNK else "tree wide"
 
 
 def _render_strengths(comparison: Comparison) -> Markup:

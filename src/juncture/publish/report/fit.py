@@ -89,7 +89,7 @@ def _format_value(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return format_number(value) if abs(value) < 1e300 else "a very large number"
     if isinstance(value, list | tuple | dict):
-        return f"{len(value)} entries"
+        return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}" if value else "none"
     return truncate(str(value), 120)
 
 

@@ -50,8 +50,14 @@ def render_page(
 
 def render_figures(figures: Sequence[tuple[str, str]]) -> Markup:
     """A few figures in large letters, each with its name."""
-    items = [tag("div", tag("dt", what), tag("dd", value)) for what, value in figures]
+    items = [tag("div", tag("dt", what), tag("dd", _keep_whole(value))) for what, value in figures]
     return tag("dl", items, class_="figures")
+
+
+def _keep_whole(value: str) -> Markup:
+    """A figure that breaks into lines after its commas alone."""
+    *first, last = value.split(", ")
+    return join([*(join([tag("span", f"{part},"), " "]) for part in first), tag("span", last)])
 
 
 def _render_head(name: str) -> Markup:

@@ -87,7 +87,7 @@ def _group_by_size(
     ]
 
 
-def group_adjacent(labels: Sequence[str], codes: Sequence[int], max_groups: int) -> list[Group]:
+def group_adjacent(labels: Labels, codes: Sequence[int], max_groups: int) -> list[Group]:
     """Adjacent values together, where there are too many."""
     size = len(codes)
     if size == 0:
@@ -95,13 +95,9 @@ def group_adjacent(labels: Sequence[str], codes: Sequence[int], max_groups: int)
     count = math.ceil(size / math.ceil(size / max_groups))
     ends = [size * index // count for index in range(count + 1)]
     return [
-        Group(_join_labels(labels[codes[low]], labels[codes[high - 1]]), tuple(codes[low:high]))
+        Group(labels.join(codes[low], codes[high - 1]), tuple(codes[low:high]))
         for low, high in pairwise(ends)
     ]
-
-
-def _join_labels(first: str, last: str) -> str:
-    return first if first == last else f"{first} to {last}"
 
 
 def sum_groups(groups: Iterable[Group], masses: Vector) -> Vector:

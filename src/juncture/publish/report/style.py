@@ -32,9 +32,12 @@ header{padding:clamp(1rem,5vw,3.5rem) 0 1rem}
 .intro{font-size:1.1rem;line-height:1.6;color:var(--ink);margin-bottom:2rem}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:0;margin:0;
  border-block:1px solid var(--line)}
-.figures div{padding:.9rem 1rem .9rem 0;display:flex;flex-direction:column-reverse}
+.note+.figures{margin-top:1.4rem}
+.figures div{padding:.9rem 1rem .9rem 0;display:flex;flex-direction:column-reverse;
+ justify-content:flex-end}
+.figures span{white-space:nowrap}
 .figures dt{font-size:.8125rem;color:var(--quiet);line-height:1.35}
-.figures dd{margin:0;font-size:1.5rem;line-height:1.3;font-weight:600;
+.figures dd{margin:0;font-size:clamp(1.2rem,1rem + 1vw,1.5rem);line-height:1.3;font-weight:600;
  font-variant-numeric:tabular-nums;letter-spacing:-.01em}
 nav ol{list-style:none;margin:0;padding:0;display:flex;flex-wrap:wrap;gap:.1rem 1.1rem;
  font-size:.9rem}

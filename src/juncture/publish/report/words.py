@@ -130,6 +130,18 @@ class Labels(list[str]):
         super().__init__(_format_label(value) for value in coding.labels)
         self.coding = coding
 
+    def join(self, first: int, last: int) -> str:
+        """What adjacent codes stand for together, by the first and the last of them.
+
+        >>> Labels(Coding.of_bins([0, 10, 20, 50])).join(0, 2)
+        '[0, 50)'
+        """
+        ends = self.coding.meanings[first], self.coding.meanings[last]
+        match ends:
+            case ((low, _), (_, high)) if self.coding.period is None:
+                return _format_label(Coding(((low, high),)).labels[0])
+        return self[first] if first == last else f"{self[first]} to {self[last]}"
+
 
 def format_labels(codebook: Codebook, attribute: str) -> Labels:
     """What the codes of an attribute stand for, as texts."""

@@ -8,6 +8,8 @@ import { scrollBox } from "./scroll.js";
 
 export const MAX_SERIES = 8;
 const HIGH = 320, TOP = 10, RIGHT = 12;
+// Percentages of fewer records than this share of all would show noise: there are none.
+const MIN_WHOLE = 0.001;
 
 export const canLine = (rows) => isOrdered(rows) && rows.values.filter((value) => !value.special).length > 2;
 
@@ -15,7 +17,9 @@ export const canLine = (rows) => isOrdered(rows) && rows.values.filter((value) =
 export function series({ rows, columns, cells, halves, measure, form, width, take }) {
   const [m, n] = [rows.values.length, columns.values.length];
   const { total, whole } = wholes(cells, n);
-  const height = (i, j) => cells[i * n + j] / whole(measure)(i, j) || 0;
+  const isPart = measure === "row" || measure === "column";
+  const isFew = (i, j) => isPart && !(whole(measure)(i, j) >= MIN_WHOLE * total);
+  const height = (i, j) => (isFew(i, j) ? 0 : cells[i * n + j] / whole(measure)(i, j));
   const sure = halves && form !== "stacked" && (measure === "count" || measure === "all");
   const half = (i, j) => (sure ? (halves[i * n + j] ?? 0) / whole(measure)(i, j) : 0);
   const tops = rows.values.map((_, i) => columns.values.reduce((sum, __, j) => (form === "stacked" ? sum + height(i, j) : Math.max(sum, height(i, j) + half(i, j))), 0));
@@ -24,7 +28,7 @@ export function series({ rows, columns, cells, halves, measure, form, width, tak
   const labels = shortLabels(rows.values.map((value) => value.label), 16);
   const longest = Math.max(...labels.map((label) => label.length)) * 7;
   const slanted = longest > (width - 64) / m && (!isOrdered(rows) || m <= 24);
-  const left = slanted ? Math.max(52, longest * 0.8) : 52;
+  const left = slanted ? Math.max(58, longest * 0.8) : 58;
   const wide = Math.max(width, left + RIGHT + m * slot), step = (wide - left - RIGHT) / m;
   const low = slanted ? Math.min(longest, 16 * 7) * 0.62 + 22 : 26;
   const y = (value) => TOP + HIGH * (1 - value / top);
@@ -53,13 +57,14 @@ export function series({ rows, columns, cells, halves, measure, form, width, tak
   });
   const show = (i, j) => {
     const value = cells[i * n + j];
-    const part = measure === "count" || measure === "all" ? share(value / total) : `${share(height(i, j))} of its ${measure}`;
+    const ofIts = isFew(i, j) ? `too few records for a share of the ${measure}` : `${share(height(i, j))} of its ${measure}`;
+    const part = isPart ? ofIts : share(value / total);
     readout.replaceChildren(node("b", {}, `${rows.name} ${rows.values[i].label} · ${columns.name} ${columns.values[j].label}`), ` · ${number(value)}${sure && halves[i * n + j] !== null ? ` ± ${count(halves[i * n + j])}` : ""} records · ${part}`);
   };
   const mark = (shape, i, j, middle) => {
     shape.setAttribute("data-value", String(cells[i * n + j]));
     shape.setAttribute("data-at", `${i},${j}`);
-    shape.setAttribute("class", `mark-${j % MAX_SERIES}`);
+    shape.setAttribute("class", `mark-${j % MAX_SERIES}${isFew(i, j) ? " few" : ""}`);
     shape.setAttribute("role", "button");
     shape.setAttribute("tabindex", i || j ? "-1" : "0");
     shape.setAttribute("aria-label", `${rows.name} ${rows.values[i].label}, ${columns.name} ${columns.values[j].label}: ${count(cells[i * n + j])} records`);
@@ -81,10 +86,12 @@ export function series({ rows, columns, cells, halves, measure, form, width, tak
     const [value, reach] = [height(i, j), half(i, j)];
     if (reach > 0) drawing.append(svg("line", { class: "whisker", x1: middle, x2: middle, y1: y(Math.max(0, value - reach)), y2: y(value + reach) }));
   };
-  if (form === "lines") drawLines({ rows, columns, height, x: (i) => x(i) + step / 2, y, drawing, mark });
+  if (form === "lines") drawLines({ rows, columns, height, isFew, x: (i) => x(i) + step / 2, y, drawing, mark });
   else drawBars({ m, n, height, x, y, step, stacked: form === "stacked", mark });
   drawing.addEventListener("pointerleave", () => { readout.textContent = rest; });
-  return [readout, legend(columns, take), ...scrollBox({}, drawing)];
+  const few = rows.values.some((_, i) => columns.values.some((__, j) => isFew(i, j)));
+  const why = few ? [node("p", { class: "note" }, `A ${measure} with fewer than ${share(MIN_WHOLE)} of the records has no percentages: they would show noise.`)] : [];
+  return [readout, legend(columns, take), ...scrollBox({}, drawing), ...why];
 }
 
 function drawBars({ m, n, height, x, y, step, stacked, mark }) {
@@ -100,15 +107,28 @@ function drawBars({ m, n, height, x, y, step, stacked, mark }) {
   }
 }
 
-// Missing values and those outside have no place in the order: they are points beside the line.
-function drawLines({ rows, columns, height, x, y, drawing, mark }) {
+// Missing values and those outside have no place in the order: they are points beside the line. A line
+// is broken where there are too few records for a percentage.
+function drawLines({ rows, columns, height, isFew, x, y, drawing, mark }) {
   const regular = [...rows.values.keys()].filter((i) => !rows.values[i].special);
   columns.values.forEach((_, j) => {
-    const points = regular.map((i) => `${x(i)},${y(height(i, j))}`).join(" ");
-    drawing.append(svg("polyline", { class: `line-${j % MAX_SERIES}`, points, fill: "none" }));
+    for (const run of runs(regular, (i) => !isFew(i, j))) {
+      const points = run.map((i) => `${x(i)},${y(height(i, j))}`).join(" ");
+      drawing.append(svg("polyline", { class: `line-${j % MAX_SERIES}`, points, fill: "none" }));
+    }
   });
   const radius = rows.values.length > 60 ? 2 : 4;
   rows.values.forEach((_, i) => columns.values.forEach((__, j) => mark(svg("circle", { cx: x(i), cy: y(height(i, j)), r: radius }), i, j, x(i))));
+}
+
+// The longest stretches of items of which all are kept.
+function runs(items, keep) {
+  const found = [[]];
+  for (const item of items) {
+    if (keep(item)) found.at(-1).push(item);
+    else if (found.at(-1).length) found.push([]);
+  }
+  return found;
 }
 
 function legend(columns, take) {
