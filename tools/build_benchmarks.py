@@ -79,7 +79,8 @@ def _format_seconds(row: Row | None, column: str) -> str:
     if not row[column]:
         return "not done"
     seconds = float(row[column])
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+    # The space does not break: a column of numbers is not followed by one of units.
+    return f"{seconds:.3g}\u00a0s" if seconds >= 1 else f"{1000 * seconds:.3g}\u00a0ms"
 
 
 _METHODS = {

@@ -24,7 +24,6 @@ from juncture.workflow.demo import Demo
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "pictures" / "explorer.png"
 _CHROMIUM = "/usr/bin/chromium"
-_SIZE = {"width": 1280, "height": 800}
 _TOKEN = "of-a-picture-that-nobody-needs-to-guess"
 _COLOURS = 256
 _SHOWN = {
@@ -55,7 +54,7 @@ def photograph(address: str) -> bytes:
     """The page with a chart, as a PNG."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport=_SIZE, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
         page.goto(f"{address}/?token={_TOKEN}")
         page.wait_for_selector("#answer-body[aria-busy=false]")
         page.goto(f"{address}/#{quote(json.dumps(_SHOWN))}")

@@ -36,7 +36,7 @@ def test_figures_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     tool = load("build_benchmarks", monkeypatch)
     rows = {(r["method"], r["attributes"]): r for r in tool.read_rows("scaling")}
     step = 1000 * float(rows["juncture", "300"]["seconds"])
-    assert f"| {step:.3g} ms |" in tool.render_page()
+    assert f"| {step:.3g}\u00a0ms |" in tool.render_page()
 
 
 def test_pictures_of_choices_are_fresh_and_to_scale(monkeypatch: pytest.MonkeyPatch) -> None:
