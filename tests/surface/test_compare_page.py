@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +79,25 @@ def test_a_page_of_exact_counts_says_that_it_is_private(table: Table) -> None:
     assert "by noise alone" not in page
     assert not re.search(r'(src|href)="http', page)
     assert run(words) == 1  # the file exists
+
+
+def test_a_page_without_a_classifier_says_what_to_install(
+    table: Table,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Everything else is shown; a classifier that was asked for is refused."""
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setattr("juncture.publish.compare_page.learning.find_spec", lambda _: None)
+    words = ["compare", str(table.folder / "people.jct"), str(table.data), "--out"]
+    assert run([*words, str(tmp_path / "plain.html")]) == 0
+    page = (tmp_path / "plain.html").read_text()
+    assert "pip install 'juncture[compare]'" in html.unescape(page)
+    assert "Single columns" in page
+    assert run([*words, str(tmp_path / "asked.html"), "--target", "sex"]) == 1
+    assert "juncture[compare]" in capsys.readouterr().err
+    assert not (tmp_path / "asked.html").exists()
 
 
 def test_exact_figures_are_those_of_the_table(table: Table) -> None:

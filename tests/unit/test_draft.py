@@ -105,6 +105,7 @@ def test_what_identifies_people_is_left_out(tmp_path: Path) -> None:
         "name": [f"person {i}" for i in range(N)],
         "notes": [f"note {i % 250}" for i in range(N)],
         "pay": [i * i * 7 for i in range(N)],
+        "birth date": [f"{1 + i % 28:02}.{1 + i % 12:02}.{1930 + i // 28}" for i in range(N)],
         "none": [""] * N,
         "x": [i % 3 for i in range(N)],
     }
@@ -112,7 +113,9 @@ def test_what_identifies_people_is_left_out(tmp_path: Path) -> None:
     assert list(draft.schema.columns) == ["pay", "x"]
     assert {name: reason.split()[0] for name, reason in draft.omitted.items()} == {
         "id": "almost", "Account-No": "almost", "name": "almost", "notes": "free", "none": "no",
+        "birth date": "a",
     }  # fmt: skip
+    assert "not written as 2024-01-31" in draft.omitted["birth date"]
     assert any("its own value" in remark for remark in draft.remarks["pay"])
     assert not any("its own value" in remark for remark in draft.remarks["x"])
     text = draft.to_toml()

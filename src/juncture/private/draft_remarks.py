@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from juncture.private.column_names import role_of
+from juncture.private.column_names import Role, role_of
 from juncture.private.profile import Profile
 from juncture.tables.columns import Categorical, Column, Integer, Number, RawType
 from juncture.tables.columns.rounding import is_even
@@ -52,15 +52,17 @@ def describe_omission(profile: Profile) -> str:
     """Why a column is left out."""
     if profile.summary is None:
         return "no values, or values of a type that no kind of column describes"
-    if is_constant(profile):
-        return "one value everywhere, which says nothing"
-    if _is_nearly_unique(profile):
-        return "almost every record has a value of its own, which would identify it"
-    if is_revealing(profile):
-        return f"{role_of(profile.name)}, by its name"
-    if profile.summary.raw_type is RawType.TEXT:
-        return "free text: too many values to list"
-    return "values that no kind of column describes"
+    is_text = profile.summary.raw_type is RawType.TEXT
+    reasons = (
+        (is_constant(profile), "one value everywhere, which says nothing"),
+        (is_text and role_of(profile.name) is Role.DATE,
+         "a date by its name, but not written as 2024-01-31: convert it to use it"),
+        (_is_nearly_unique(profile),
+         "almost every record has a value of its own, which would identify it"),
+        (is_revealing(profile), f"{role_of(profile.name)}, by its name"),
+        (is_text, "free text: too many values to list"),
+    )  # fmt: skip
+    return next((why for holds, why in reasons if holds), "values that no kind of column describes")
 
 
 def explain_column(column: Column, profile: Profile) -> tuple[str, ...]:

@@ -17,7 +17,13 @@ from juncture.privacy.request import Request
 from juncture.private.curator import Curator
 from juncture.private.sources.duck import DuckDB
 from juncture.publish.compare_page.facts import ColumnCounts, Comparison, Lesson
-from juncture.publish.compare_page.learning import MAX_RECORDS, choose_target, teach
+from juncture.publish.compare_page.learning import (
+    MAX_RECORDS,
+    NO_LEARNER,
+    can_teach,
+    choose_target,
+    teach,
+)
 from juncture.publish.comparison import (
     Association,
     Difference,
@@ -69,11 +75,12 @@ def compare_with_table(
         else:
             strengths = measure_association(true.values), measure_association(other.values)
             associations.append(Association(clique, *strengths))
-    lesson = _teach(release, source, associations, target, rng)
+    teaches = target is not None or can_teach()
+    lesson = _teach(release, source, associations, target, rng) if teaches else None
+    why = "No column has between 2 and 20 values to predict." if teaches else NO_LEARNER
     return Comparison(
-        model.codebook, columns, differences, associations, lesson,
-        "" if lesson else "No column has between 2 and 20 values to predict.",
-    )  # fmt: skip
+        model.codebook, columns, differences, associations, lesson, "" if lesson else why
+    )
 
 
 def _teach(

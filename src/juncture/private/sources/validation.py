@@ -11,7 +11,7 @@ from juncture.errors import InvalidInput
 from juncture.private.sources.encoding import expected_value
 from juncture.private.sources.mismatches import Mismatch
 from juncture.private.sources.source import Source
-from juncture.tables.columns import Column, OpenBins
+from juncture.tables.columns import Column, Date, OpenBins
 from juncture.tables.schema import Schema
 
 # What to do about each of a mismatch's counts.
@@ -80,7 +80,8 @@ def refuse_all_outside(
 
 
 def _describe(column: Column) -> tuple[str, str, str]:
-    return f"not {expected_value(column)}", "outside its domain", "missing"
+    example = ", as 2024-01-31" if isinstance(column, Date) else ""
+    return f"not {expected_value(column)}{example}", "outside its domain", "missing"
 
 
 def _join(parts: Sequence[str], word: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,17 @@ Codes = Mapping[str, NDArray[np.int32]]
 MAX_RECORDS = 50_000
 """No more records than this are trained on, and none beyond as many are tested on."""
 _MAX_VALUES = 20
+
+
+NO_LEARNER = (
+    "A classifier needs scikit-learn, which is not installed: `pip install 'juncture[compare]'`."
+)
+"""Why no classifier is tried, where there is none."""
+
+
+def can_teach() -> bool:
+    """Whether there is a classifier to teach."""
+    return find_spec("sklearn") is not None
 
 
 def choose_target(domain: Domain, strengths: Mapping[str, float]) -> str | None:
