@@ -39,6 +39,7 @@ LEVEL, CHECK, DELTA = 0.95, 0.05, 1e-9
 RUNS, EPSILONS = 20, (0.3, 1.0, 3.0)
 TUNED_ON, TESTED_ON = ("titanic", "stroke"), ("adult", "loans", "adult pairs")
 ADULT_PAIRS = "adult pairs"
+N_CELLS = 5 * 3 * 2 * len(EPSILONS)
 # Triples of each table; random pairs of Adult with at most so many cells.
 _N_TRIPLES, _N_PAIRS, _MAX_PAIR_CELLS = 5, 10, 600
 _N_QUESTIONS = 40

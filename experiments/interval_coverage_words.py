@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interval_coverage import CHECK, GROUPS, TESTED_ON, TUNED_ON
+from interval_coverage import CHECK, GROUPS, N_CELLS, TESTED_ON, TUNED_ON
 from store import Row
 from summary import table
 
@@ -27,14 +27,16 @@ def describe_coverage(rows: list[Row]) -> str:
         for row in rows
     ]
     head = (*keys, "runs", "answers", "all", *GROUPS, "half-width / error")
+    n_run = len({row["cell"] for row in rows})
     return f"""## Beyond the paper: how often intervals hold the truth (`coverage`)
 
 Releases with a check of {100 * CHECK:.0f} %, new noise each, and random questions to each: how
 many of a hundred answers lay inside their interval of 95 %, by form and, for counts, by the size of
 the true answer; empty where there are fewer than ten. The last column is the median half-width of
 counts over their median error. Tables are cut to the columns of their five smallest triples of the
-paper, or of ten random pairs. Constants were chosen on {" and ".join(TUNED_ON)} (with all triples),
-none on {", ".join(TESTED_ON)}. Answers of one run depend on each other.
+paper, or of ten random pairs. Constants were chosen on {" and ".join(TUNED_ON)}, none on
+{", ".join(TESTED_ON)}. Answers of one run depend on each other. Of {N_CELLS} cells, those of five
+tables, three mechanisms, two noises and three epsilons, {n_run} were run; the others were not.
 
 {_summarise(rows)}
 
