@@ -9,6 +9,8 @@ import pytest
 
 from juncture.engine.particles import Particles
 from juncture.errors import InvalidInput, ModelTooLarge
+from juncture.mechanisms.merge_rare import MergeRare
+from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.result import RunResult
 from juncture.mechanisms.tier_tables import (
     TierCandidates,
@@ -106,7 +108,7 @@ def test_choices_that_could_not_tell_are_not_paid_for(tmp_path: Path) -> None:
     """With few records every pair is measured, no triple, and nothing is chosen."""
     result, ledger = run(tmp_path, Tiers(Budget(rho=0.001)), source=table(300))
     assert not [e for e in ledger.events if e.mechanism == "exponential mechanism"]
-    assert result.details == {"pairs": 15, "triples": []}
+    assert result.details == {"pairs": 15, "triples": [], "merged": []}
 
 
 def test_pairs_and_columns_alone_are_workloads_too(tmp_path: Path) -> None:
@@ -177,7 +179,8 @@ def test_pair_tables_are_products() -> None:
         Factor(domain.project(["b"]), np.log([0.2, 0.3, 0.5])),
     ]
     model = Model.of_potentials(domain, factors, 100.0)
-    tables = find_pair_tables(model, {("a", "b"): 1.0})
+    merging = Merging(domain, MergeRare.OFF)
+    tables = find_pair_tables(model, {("a", "b"): 1.0}, merging)
     expected = 100.0 * np.outer([0.25, 0.75], [0.2, 0.3, 0.5]).reshape(-1)
     assert tables["a", "b"] == pytest.approx(expected)
 

@@ -41,7 +41,16 @@ from juncture.tables.columns import Categorical
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.noise import Noise
 from juncture.tables.person import Person
-from juncture.tables.queries import AllRanges, Identity, Kron, Matrix, Prefix, Total, WeightedSum
+from juncture.tables.queries import (
+    AllRanges,
+    Buckets,
+    Identity,
+    Kron,
+    Matrix,
+    Prefix,
+    Total,
+    WeightedSum,
+)
 from juncture.tables.queries.products import bind
 from juncture.tables.schema import Schema
 from juncture.tables.workload import Workload
@@ -98,6 +107,13 @@ ANSWERS: dict[Clique, Any] = {("a",): RNG.uniform(0, 3, 3), ("b", "a"): RNG.unif
 SCORES: dict[str, Score[Any]] = {
     "marginals": MarginalError(ANSWERS),
     "weighted": MarginalError(ANSWERS, weights={("a",): 0.37, ("b", "a"): 3.3}),
+    "merged": MarginalError(
+        {("a",): [2.3, 1.1], ("b", "a"): RNG.uniform(0, 2, 4)},
+        queries={
+            ("a",): Buckets([0, 1, 0]),
+            ("b", "a"): Kron({"b": Identity(), "a": Buckets([0, 1, 0])}),
+        },
+    ),
     "queries": QueryError([(("a",), [0.2, 1.0, 0.0]), (("b",), [1.0, 0.0])], [1.3, 0.4]),
     "rows": RowError(
         [(("a",), Kron({"a": Prefix()})), (("a", "b"), Identity())],

@@ -522,3 +522,12 @@ def test_query_shows_intervals(table: Table, said: Said) -> None:
     for row, interval in zip(answer["rows"], answer["intervals"], strict=True):
         assert interval["n"]["lower"] <= row["n"] <= interval["n"]["upper"]
         assert interval["n"]["basis"] == "measured"
+
+
+def test_rare_values_have_a_switch(table: Table, said: Said) -> None:
+    """The plan says what becomes of them; the default mechanism gives way to one that has it."""
+    words = ("plan", "--schema", table.schema, "--epsilon", "1", "--delta", "1e-6")
+    for choice, fact in (("on", "share counts"), ("off", None)):
+        machine = json.loads(said(*words, "--merge-rare", choice, "--mechanism", "tiers", "--json"))
+        assert machine["facts"].get("rare values", "").startswith(fact or "")
+        assert ("rare values" in machine["facts"]) == (choice == "on")

@@ -101,6 +101,12 @@ CASES = [
     ("plan --schema people.toml --epsilon 1 --weights job=2", 1, "got 'job'"),
     ("plan --schema people.toml --epsilon 1 --weights age=-2", 1, "must be positive numbers"),
     ("plan --schema people.toml --epsilon 1 --max-cells 0", 2, "--max-cells"),
+    ("plan --schema people.toml --epsilon 1 --merge-rare maybe", 2, "--merge-rare"),
+    (
+        "plan --schema people.toml --epsilon 1 --mechanism privbayes --merge-rare on",
+        2,
+        "`--merge-rare` must come with a mechanism that has the option, such as tiers, aim or mst",
+    ),
     ("plan --schema people.toml --epsilon 1 --mechanism best", 2, "must be one of hdmm"),
     ("plan --schema people.toml --epsilon 1 --mechanism privbayes", 1, "replace one record"),
     ("plan --schema people.toml --epsilon 1 --mechanism dualquery", 1, "Add a delta"),

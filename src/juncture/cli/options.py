@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -15,6 +15,7 @@ from juncture._util.text import list_names
 from juncture.cli.console import UsageError, note, require_file
 from juncture.engine.oracle_names import DeviceName, OracleName
 from juncture.errors import InvalidInput
+from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.registry import offers
 
 if TYPE_CHECKING:
@@ -143,6 +144,16 @@ OracleOption = Annotated[
         help="For hdmm, mwem and privbayes, how the model is computed: exact needs a junction tree "
         "that fits into memory (the default); records needs none, and estimates marginals from "
         "weighted records; auto is exact where the tree fits and is not far slower.",
+    ),
+]
+MergeRareOption = Annotated[
+    MergeRare | None,
+    typer.Option(
+        "--merge-rare",
+        metavar="WHEN",
+        help="For tiers, aim and mst, whether rare values share counts in tables of several "
+        "columns: on, off, or auto (the default), where it is expected to help. The model divides "
+        "them again.",
     ),
 ]
 DeviceOption = Annotated[
@@ -327,28 +338,49 @@ def check_mechanism(name: str | None) -> str | None:
     return name
 
 
+class MechanismSettings(NamedTuple):
+    """Options of a mechanism that were given; None leaves its own."""
+
+    oracle: OracleName | None = None
+    merge_rare: MergeRare | None = None
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The names of those that were given, with their values."""
+        return {name: each.value for name, each in self._asdict().items() if each is not None}
+
+
+# What says which mechanisms have an option.
+_OWNERS = {"oracle": "tiers, hdmm, mwem or privbayes", "merge_rare": "tiers, aim or mst"}
+
+
 def choose_mechanism(
-    name: str | None, oracle: OracleName | None, budget: Budget, choice: DefaultChoice | None
+    name: str | None, settings: MechanismSettings, budget: Budget, choice: DefaultChoice | None
 ) -> str | Mechanism:
-    """The mechanism that the options name, or the default one, with its oracle if one is given."""
+    """The mechanism that the options name, or the default one, with its own options if given."""
     from juncture.mechanisms.registry import make_mechanism
 
     taken = name or ("" if choice is None else choice.mechanism)
-    if oracle is None:
+    given = settings.given
+    if not given:
         return taken
     mechanism = make_mechanism(taken, budget)
-    if not _takes_oracle(mechanism) and name is None and choice is not None:
+    if not _takes(mechanism, given) and name is None and choice is not None:
         mechanism = make_mechanism(choice.forecasts[0].mechanism, budget)  # the usual one
-    if not (is_dataclass(mechanism) and _takes_oracle(mechanism)):
-        raise UsageError(
-            "`--oracle` must come with a mechanism that has the option, such as tiers, hdmm, mwem "
-            f"or privbayes; got {taken}."
-        )
-    return replace(mechanism, oracle=oracle.value)
+    for option in given:
+        if not _takes(mechanism, [option]):
+            raise UsageError(
+                f"`--{option.replace('_', '-')}` must come with a mechanism that has the option, "
+                f"such as {_OWNERS[option]}; got {taken}."
+            )
+    assert is_dataclass(mechanism)
+    return replace(mechanism, **given)
 
 
-def _takes_oracle(mechanism: Mechanism) -> bool:
-    return is_dataclass(mechanism) and "oracle" in {each.name for each in fields(mechanism)}
+def _takes(mechanism: Mechanism, options: Iterable[str]) -> bool:
+    if not is_dataclass(mechanism):
+        return False
+    return {each.name for each in fields(mechanism)}.issuperset(options)
 
 
 def join_device(oracle: OracleName | None, device: DeviceName | None) -> OracleName | None:

@@ -21,6 +21,8 @@ from juncture.cli.options import (
     Marginals,
     MaxCells,
     MechanismOption,
+    MechanismSettings,
+    MergeRareOption,
     NeighboursOption,
     OracleOption,
     Rho,
@@ -62,6 +64,7 @@ def plan(
     rho: Rho = None,
     mechanism: MechanismOption = None,
     oracle: OracleOption = None,
+    merge_rare: MergeRareOption = None,
     device: DeviceOption = None,
     marginals: Marginals = None,
     cliques: Cliques = None,
@@ -134,9 +137,8 @@ def plan(
     PublicFacts.of_schema(known.widest)  # refuses rules and totals that contradict each other
     closing = plan_closing(known, budget, relation, binning_share)
     choice = choose_default(closing.rest, workload, relation, records)
-    chosen = with_budget(
-        choose_mechanism(name, join_device(oracle, device), budget, choice), budget, closing.rest
-    )
+    settings = MechanismSettings(join_device(oracle, device), merge_rare)
+    chosen = with_budget(choose_mechanism(name, settings, budget, choice), budget, closing.rest)
     run = prepare_release(chosen, closing.rest, workload, relation, records, check=check)
     if name is None and choice.is_unusual:
         note(f"note: {choice}")

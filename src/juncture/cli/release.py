@@ -22,6 +22,8 @@ from juncture.cli.options import (
     Marginals,
     MaxCells,
     MechanismOption,
+    MechanismSettings,
+    MergeRareOption,
     NeighboursOption,
     NoHeader,
     OracleOption,
@@ -82,6 +84,7 @@ def release(
     rho: Rho = None,
     mechanism: MechanismOption = None,
     oracle: OracleOption = None,
+    merge_rare: MergeRareOption = None,
     device: DeviceOption = None,
     marginals: Marginals = None,
     cliques: Cliques = None,
@@ -156,11 +159,12 @@ def release(
     protected = resolve_neighbours(ledger, parse_neighbours(neighbours), known.person)
     rest = plan_closing(known, budget, protected, binning_share).rest
     choice = None if name else choose_default(rest, wanted, protected, records)
+    settings = MechanismSettings(join_device(oracle, device), merge_rare)
     is_new = not ledger.exists()
     with show_progress() as watch:
         made = release_table(
             private, known, budget, ledger=ledger, workload=wanted,
-            mechanism=choose_mechanism(name, join_device(oracle, device), budget, choice),
+            mechanism=choose_mechanism(name, settings, budget, choice),
             neighbours=protected, check=check, path=out, new_ledger=new_ledger or None,
             resume=resume, binning_share=binning_share, watch=watch,
         )  # fmt: skip

@@ -13,7 +13,9 @@ from juncture._util.watch import Watch
 from juncture.errors import InvalidInput
 from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
+from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import ModelState, find_total
+from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.spending import Spending
 from juncture.privacy.accounting import Cost, Neighbours
 from juncture.privacy.budget import Budget
@@ -21,7 +23,7 @@ from juncture.privacy.price import Price
 from juncture.privacy.request import Request
 from juncture.privacy.score import MarginalError
 from juncture.tables.domain import Clique
-from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.workload import Workload
 
@@ -69,10 +71,15 @@ class AIM(Mechanism):
     """Choices that would make the model larger are not made; the limit grows with the spending."""
     max_steps: int = 1000
     """The most steps of the model's fit after each round."""
+    merge_rare: str = "auto"
+    """Whether values that are rare by the noise of a round share counts in what it measures (see
+    `rare_values`): "on", "off", or "auto" for tables of more than 10,000 cells, whose noise would
+    keep them from being chosen."""
 
     def outline(self, assignment: Assignment) -> Outline:
         """List the candidates, and bound the costs: without dearer rounds there are the most."""
         weights = weigh_candidates(assignment.workload)
+        merges = MergeRare.parse(self.merge_rare)
         schedule = self._schedule(weights)
         stddev = refuse_useless(schedule.measurement.cell_stddev(assignment.neighbours))
         costs = tuple(schedule.list_costs())
@@ -90,6 +97,7 @@ class AIM(Mechanism):
                 ("a first choice costs", str(schedule.choice)),
                 ("a first measurement costs", str(schedule.measurement)),
                 ("noise on a measured cell", f"standard deviation {stddev:.3g} at first"),
+                *merges.list_facts(),
             ),
         )  # fmt: skip
 
@@ -116,17 +124,20 @@ class AIM(Mechanism):
         state = ModelState(curator.domain, total, self.max_steps, tolerance=_TOLERANCE)
         state.update(measurements)
         chosen, proving = list[Clique](), tuple[Choice, ...]()
+        merging = Merging(curator.domain, MergeRare.parse(self.merge_rare))
         while not schedule.spending.is_over:
             choice, measurement = schedule.take_round()
             limit = int(self.max_model_cells * schedule.spending.spent_share)
+            stddev = measurement.cell_stddev(curator.neighbours)
+            merging = merging.find_rare(state.one_ways(), stddev)
             noise = _mean_absolute_noise(measurement, curator.neighbours)
-            terms = _Terms(choice, noise, limit, schedule.spending.is_over)
+            terms = _Terms(choice, noise, limit, schedule.spending.is_over, merging)
             clique, before, proving = _choose(curator, state, weights, terms, measurements)
-            measurements.append(curator.measure(clique, measurement))
+            measurements.append(curator.measure(clique, measurement, merging.query(clique)))
             chosen.append(clique)
             state.update(measurements, total=find_total(curator, measurements))
-            moved = np.abs(state.project(clique).values - before.values).sum()
-            if moved <= noise * curator.domain.size_of(clique):
+            moved = np.abs(merging.count(state.project(clique)) - before).sum()
+            if moved <= noise * len(before):
                 schedule.make_dearer()
             watch("choosing and measuring", round(1000 * schedule.spending.spent_share), 1000)
         details = {"rounds": len(chosen), "chosen": [list(clique) for clique in chosen]}
@@ -224,6 +235,7 @@ class _Terms(NamedTuple):
     """The expected error of a count that is measured then."""
     max_cells: int
     is_last: bool
+    merging: Merging
 
 
 def _choose(
@@ -232,29 +244,36 @@ def _choose(
     weights: dict[Clique, float],
     terms: _Terms,
     measured: Sequence[Measurement],
-) -> tuple[Clique, Factor, tuple[Choice, ...]]:
+) -> tuple[Clique, Vector, tuple[Choice, ...]]:
     """A set of columns that fits, what the model says of it, and what the last choice proves."""
     assert state.model is not None
-    plan, domain = state.model.plan, curator.domain
+    plan, domain, merging = state.model.plan, curator.domain, terms.merging
     # What is in the model already fits, whatever the limit.
     max_cells = max(terms.max_cells, plan.cells)
     small = [clique for clique in weights if domain.size_of(clique) <= max_cells]
-    estimates = dict(zip(small, state.project_all(small), strict=True))
+    tables = zip(small, state.project_all(small), strict=True)
+    answers = {clique: merging.count(table) for clique, table in tables}
     score = MarginalError(
-        estimates,
-        penalties={clique: terms.noise * domain.size_of(clique) for clique in small},
+        answers,
+        penalties={clique: terms.noise * len(answers[clique]) for clique in small},
         weights={clique: weights[clique] for clique in small},
+        queries=merging.queries(small),
     )
     chosen = curator.select(score, terms.price, lambda clique: plan.fits_with(clique, max_cells))
-    if not terms.is_last:
-        return chosen, estimates[chosen], ()
+    # A distance of merged tables proves nothing of whole ones.
+    if not terms.is_last or merging.query(chosen) is not None:
+        return chosen, answers[chosen], ()
     held = [frozenset(each.clique) for each in measured]
     left = {
         clique: table
-        for clique, table in estimates.items()
+        for clique, table in answers.items()
         if clique == chosen
-        or (not any(map(frozenset(clique).issubset, held)) and plan.fits_with(clique, max_cells))
+        or (
+            merging.query(clique) is None
+            and not any(map(frozenset(clique).issubset, held))
+            and plan.fits_with(clique, max_cells)
+        )
     }
     scale = score.find_noise_scale(terms.price.selection_epsilon, curator.neighbours)
     proving = Choice(left, score.penalties, score.weights, scale, len(small), chosen)
-    return chosen, estimates[chosen], (proving,)
+    return chosen, answers[chosen], (proving,)

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-import numpy as np
-
 from juncture._util.watch import Watch
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
+from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import ModelState, find_total
+from juncture.mechanisms.rare_values import RareValues
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request
 from juncture.privacy.score import MarginalError
 from juncture.tables.domain import Clique, Domain
-from juncture.tables.measurement import Measurement
-from juncture.tables.queries.blocks import Block, Buckets, Identity
-from juncture.tables.queries.products import Kron
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
-
-# Values with a noisy count below so many standard deviations are rare.
-_RARE = 3.0
 
 
 @dataclass(frozen=True)
@@ -53,14 +46,15 @@ class MST(Mechanism):
 
     budget: Budget
     _: KW_ONLY
-    merge_rare: bool = True
-    """Whether rare values are measured together in pairs."""
+    merge_rare: str = "auto"
+    """Whether rare values share counts in pairs: "on", "off", or "auto", which is on here."""
     max_steps: int = 2500
     """The most steps of each of the two fits."""
 
     def outline(self, assignment: Assignment) -> Outline:
         """Divide the budget. The data decides which pairs are measured, but not what they cost."""
         domain, neighbours = assignment.domain, assignment.neighbours
+        merges = self._parse_switch()
         prices, n_edges = self.prices(domain), len(domain) - 1
         stddev = refuse_useless(prices.column.cell_stddev(neighbours))
         costs = [prices.column.cost] * len(domain)
@@ -71,6 +65,7 @@ class MST(Mechanism):
         if prices.pair is not None:
             costs += [prices.pair.cost] * n_edges
             facts.append(("its pairs", f"{n_edges} measured, each for {prices.pair}"))
+            facts += merges.list_facts()
             stddev = refuse_useless(prices.pair.cell_stddev(neighbours))
         return Outline(
             costs=tuple(costs),
@@ -79,6 +74,11 @@ class MST(Mechanism):
             execute=self._execute,
             facts=tuple(facts),
         )
+
+    def _parse_switch(self) -> MergeRare:
+        """By itself it is on: fits of few pairs do not cope with rare values that stand alone."""
+        choice = MergeRare.parse(self.merge_rare)
+        return MergeRare.ON if choice is MergeRare.AUTO else choice
 
     def prices(self, domain: Domain) -> TreePrices:
         """What a column, a choice and a pair cost."""
@@ -96,16 +96,14 @@ class MST(Mechanism):
         state = ModelState(domain, find_total(curator, columns), self.max_steps)
         state.update(columns)
         edges = choose_tree(curator, state, prices.choice, watch)
-        measurements, blocks = list(columns), dict[str, Block]()
-        for column in columns if self.merge_rare else ():
-            merged = find_rare(column)
-            if merged is not None:
-                blocks[column.clique[0]] = merged
+        measurements = list(columns)
+        merges = self._parse_switch() is MergeRare.ON
+        rare = RareValues.of_columns(columns) if merges else RareValues()
         if prices.pair is not None:
-            requests = [Request(edge, prices.pair, _coarsen(edge, blocks)) for edge in edges]
+            requests = [Request(edge, prices.pair, rare.query(edge)) for edge in edges]
             measurements += curator.measure_all(requests)
             state.update(measurements, total=find_total(curator, measurements))
-        details = {"tree": [list(edge) for edge in edges], "merged": sorted(blocks)}
+        details = {"tree": [list(edge) for edge in edges], "merged": sorted(rare.blocks)}
         return Findings(state.project, state.model, measurements, state.fit, details)
 
 
@@ -138,22 +136,3 @@ def choose_tree(
         part = {name: part[left] if own == gone else own for name, own in part.items()}
         watch("choosing pairs", len(chosen), n_edges)
     return chosen
-
-
-def find_rare(column: Measurement) -> Buckets | None:
-    """The values of a measured column with the rare ones as one; None where that changes nothing.
-
-    >>> find_rare(Measurement(("age",), [50.0, 1.0, -2.0, 40.0], stddev=2.0))
-    Buckets(assignment=(0, 2, 2, 1))
-    """
-    rare = column.values < _RARE * column.stddev
-    if rare.sum() < 2 or rare.all():
-        return None
-    return Buckets(np.where(rare, (~rare).sum(), np.cumsum(~rare) - 1).tolist())
-
-
-def _coarsen(edge: Clique, blocks: Mapping[str, Block]) -> Kron | None:
-    """The query that counts rare values of a pair together; None where none are."""
-    if not any(name in blocks for name in edge):
-        return None
-    return Kron({name: blocks.get(name, Identity()) for name in edge})

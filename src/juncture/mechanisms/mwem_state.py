@@ -18,6 +18,7 @@ from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
@@ -111,6 +112,11 @@ class ModelState(State):
         """See `State.project_all`."""
         assert self.model is not None
         return list(self.model.project_many(cliques))
+
+    def one_ways(self) -> dict[str, Vector]:
+        """The estimated counts of every column."""
+        assert self.model is not None
+        return {name: self.model.one_way(name) for name in self.model.domain}
 
     def cells_with(self, clique: Clique) -> int:
         """See `State.cells_with`."""

@@ -13,7 +13,9 @@ from juncture.fit.estimation import Estimate, estimate
 from juncture.fit.selection_proof import Choice
 from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.mechanisms.mechanism import Findings
+from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import find_total
+from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.spending import Spending
 from juncture.mechanisms.tier_tables import (
     TierCandidates,
@@ -87,7 +89,7 @@ class TierRun:
 
     def __init__(
         self, curator: Curator, whole: Price, candidates: TierCandidates, shares: TierShares,
-        max_pairs: int, fitter: TierFitter, watch: Watch,
+        max_pairs: int, fitter: TierFitter, watch: Watch, merge_rare: MergeRare,
     ) -> None:  # fmt: skip
         self.curator, self.whole, self.candidates = curator, whole, candidates
         self.shares, self.max_pairs, self.fitter, self.watch = shares, max_pairs, fitter, watch
@@ -95,13 +97,15 @@ class TierRun:
         self.measurements: list[Measurement] = []
         self.triples: list[Clique] = []
         self.choices: list[Choice] = []
+        self.merging = Merging(curator.domain, merge_rare)
 
     def run(self) -> Findings:
         """All tiers, then the last fit."""
         singles: list[Clique] = [(name,) for name in self.candidates.singles]
         self.measure(dict.fromkeys(singles, self.shares.singles / len(singles)))
         model = self.fit(FIRST_RECORDS).model
-        tables = find_pair_tables(model, self.candidates.pairs)
+        self.merging = self.find_merging(model)
+        tables = find_pair_tables(model, self.candidates.pairs, self.merging)
         pairs = self.choose_pairs(tables, model.total) if tables else []
         if pairs:
             self.measure_pairs({pair: tables[pair] for pair in pairs}, model.total)
@@ -112,11 +116,21 @@ class TierRun:
         details = {
             "pairs": len(pairs),
             "triples": [list(triple) for triple in self.triples],
+            "merged": self.merging.list_merged(self.measurements),
         }
         return Findings(
             fit.model.project, fit.model, self.measurements, fit.summary, details,
             choices=tuple(self.choices),
         )  # fmt: skip
+
+    def find_merging(self, model: Model) -> Merging:
+        """The values that are rare beside the noise on the count of a pair."""
+        if not self.candidates.pairs:
+            return self.merging
+        n_pairs = min(self.max_pairs, len(self.candidates.pairs))
+        price = self.whole.share((self.left - self.shares.pair_choice) / n_pairs)
+        counts = {name: model.one_way(name) for name in self.candidates.singles}
+        return self.merging.find_rare(counts, price.cell_stddev(self.curator.neighbours))
 
     def measure_pairs(self, tables: Mapping[Clique, Vector], total: float) -> None:
         """Measure pairs, then triples that they do not explain, then the pairs again."""
@@ -151,7 +165,7 @@ class TierRun:
         choice = self.shares.triple_choice
         each = (self.left - choice) / len(pairs)
         noise = self.noise_of(each)
-        tables = find_triple_tables(model, self.candidates.triples, pairs)
+        tables = find_triple_tables(model, self.candidates.triples, pairs, self.merging)
         errors = {triple: expect_error(table, noise) for triple, table in tables.items()}
         clear = {t: table for t, table in tables.items() if errors[t] <= _MAX_DARK * model.total}
         if clear:
@@ -171,19 +185,26 @@ class TierRun:
         """At most n tables that are off by more than their penalties, for a share of the price."""
         chosen = {clique: weights[clique] for clique in tables}
         score = MarginalError(
-            tables, penalties=penalties, weights=None if min(chosen.values()) == 1.0 else chosen
+            tables,
+            penalties=penalties,
+            weights=None if min(chosen.values()) == 1.0 else chosen,
+            queries=self.merging.queries(tables),
         )
         self.left -= share
         price = self.spending.take(self.whole.share(share))
         taken = self.curator.select_many(score, n, price, floor=0.0)
-        self.choices.append(self.describe_choice(score, tables, taken, n, price))
+        # A distance of merged tables proves nothing of whole ones.
+        whole = {c: table for c, table in tables.items() if self.merging.query(c) is None}
+        if len(taken) < n or taken[-1] in whole:
+            self.choices.append(self.describe_choice(score, whole, taken, (n, len(tables)), price))
         return taken
 
     def describe_choice(
-        self, score: MarginalError, tables: Mapping[Clique, Vector], taken: list[Clique], n: int,
-        price: Price,
+        self, score: MarginalError, tables: Mapping[Clique, Vector], taken: list[Clique],
+        numbers: tuple[int, int], price: Price,
     ) -> Choice:  # fmt: skip
         """The last of the choices: of a table, or of none, among those that were left."""
+        n, n_tables = numbers
         ended = len(taken) < n
         before = taken if ended else taken[:-1]
         return Choice(
@@ -191,7 +212,7 @@ class TierRun:
             score.penalties,
             score.weights,
             score.find_noise_scale(price.share(1.0 / n).selection_epsilon, self.curator.neighbours),
-            len(tables) - len(before) + 1,
+            n_tables - len(before) + 1,
             None if ended else taken[-1],
             frozenset(before),
         )
@@ -211,8 +232,9 @@ class TierRun:
         """Measure tables, each for a share of the price."""
         if sum(shares.values()) < _NEGLIGIBLE:
             return
+        queries = self.merging.queries(shares)
         requests = [
-            Request(clique, self.spending.take(self.whole.share(share)))
+            Request(clique, self.spending.take(self.whole.share(share)), queries.get(clique))
             for clique, share in shares.items()
         ]
         self.left -= sum(shares.values())

@@ -11,16 +11,21 @@ from itertools import combinations
 
 import numpy as np
 
+from juncture.mechanisms.rare_values import MAX_WHOLE_CELLS, Merging
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.noise import Noise
 from juncture.tables.queries.blocks import Identity
+from juncture.tables.queries.products import Kron, Query
 from juncture.tables.workload import Workload
 
 # Larger tables would be nearly all noise, and all tables of a choice together stay in memory.
-_MAX_PAIR_CELLS, _MAX_TRIPLE_CELLS, _MAX_CELLS = 10_000, 20_000, 20_000_000
+_MAX_TRIPLE_CELLS, _MAX_CELLS = 20_000, 20_000_000
+# A pair with more cells than this is not measured even with rare values together: its potentials
+# have all of them.
+_MAX_MERGED_CELLS = 150_000
 # The most triples that are looked at.
 _MAX_TRIPLES = 2_000
 
@@ -41,14 +46,17 @@ class TierCandidates:
     triples: dict[Clique, float]
 
     @classmethod
-    def of_workload(cls, workload: Workload) -> TierCandidates:
-        """The candidates for a workload, without tables that are too large."""
+    def of_workload(cls, workload: Workload, *, merges: bool = False) -> TierCandidates:
+        """The candidates for a workload, without tables that are too large.
+
+        - `merges`: whether rare values may share counts: then larger pairs are candidates too.
+        """
         domain = workload.domain
         cliques = workload.clique_weights
         used = {name for clique in cliques for name in clique}
         return cls(
             tuple(name for name in domain if name in used),
-            _weigh(domain, cliques, 2, _MAX_PAIR_CELLS),
+            _weigh(domain, cliques, 2, _MAX_MERGED_CELLS if merges else MAX_WHOLE_CELLS),
             _weigh(domain, cliques, 3, _MAX_TRIPLE_CELLS),
         )
 
@@ -74,25 +82,36 @@ def expect_error(counts: Vector, noise: float) -> float:
     return float(np.minimum(counts, noise).sum())
 
 
-def find_pair_tables(model: Model, pairs: Mapping[Clique, float]) -> dict[Clique, Vector]:
-    """The tables of pairs whose columns are independent, up to so many cells in all."""
-    shares = {name: model.project((name,)).values / model.total for pair in pairs for name in pair}
+def find_pair_tables(
+    model: Model, pairs: Mapping[Clique, float], merging: Merging
+) -> dict[Clique, Vector]:
+    """The tables of pairs whose columns are independent, up to so many cells in all.
+
+    A pair is left out if even its merged table is too large.
+    """
+    singles = {name: model.project((name,)) for pair in pairs for name in pair}
     tables, n_cells = dict[Clique, Vector](), 0
-    for one, two in sorted(pairs, key=model.domain.size_of):
-        n_cells += model.domain.size_of((one, two))
+    for pair in sorted(pairs, key=model.domain.size_of):
+        rare = merging.rare_in(pair)
+        one, two = (rare.merge(singles[name].domain, singles[name].values) for name in pair)
+        n_cells += len(one) * len(two)
         if n_cells > _MAX_CELLS:
             break
-        tables[one, two] = model.total * np.outer(shares[one], shares[two]).reshape(-1)
+        if len(one) * len(two) <= MAX_WHOLE_CELLS:
+            tables[pair] = np.outer(one, two / model.total).reshape(-1)
     return {pair: tables[pair] for pair in pairs if pair in tables}
 
 
 def find_triple_tables(
-    model: Model, triples: Mapping[Clique, float], independent: Mapping[Clique, Vector]
+    model: Model,
+    triples: Mapping[Clique, float],
+    independent: Mapping[Clique, Vector],
+    merging: Merging,
 ) -> dict[Clique, Vector]:
     """The model's tables of triples; if there are many, of those whose pairs depend the most."""
     pairs = list(independent)
     strengths = {
-        pair: float(np.abs(table.values.reshape(-1) - independent[pair]).sum())
+        pair: float(np.abs(merging.count(table) - independent[pair]).sum())
         for pair, table in zip(pairs, model.project_many(pairs), strict=True)
     }
     ranked = sorted(
@@ -102,7 +121,7 @@ def find_triple_tables(
     cells = np.cumsum([model.domain.size_of(triple) for triple in ranked])
     kept = [triple for triple, n in zip(ranked, cells, strict=True) if n <= _MAX_CELLS]
     tables = model.project_many(kept)
-    return {triple: t.values.reshape(-1) for triple, t in zip(kept, tables, strict=True)}
+    return {triple: merging.count(t) for triple, t in zip(kept, tables, strict=True)}
 
 
 def divide_by_need(needs: Mapping[Clique, float]) -> dict[Clique, float]:
@@ -124,12 +143,23 @@ def combine(measurements: Sequence[Measurement]) -> list[Measurement]:
     >>> both.values, round(float(both.stddev), 3)
     (array([5., 8.]), 1.414)
     """
-    groups: dict[Clique, list[Measurement]] = {}
+    groups: dict[tuple[object, ...], list[Measurement]] = {}
     others = list[Measurement]()
     for each in measurements:
-        plain = isinstance(each.query, Identity) and each.noise is Noise.GAUSSIAN
-        (groups.setdefault(each.clique, []) if plain else others).append(each)
+        key = _key_of(each.query) if each.noise is Noise.GAUSSIAN else None
+        (others if key is None else groups.setdefault((each.clique, key), [])).append(each)
     return [*map(_average, groups.values()), *others]
+
+
+def _key_of(query: Query) -> tuple[object, ...] | None:
+    """What equal queries have in common; None for kinds that a run does not ask twice."""
+    match query:
+        case Identity():
+            return ()
+        case Kron():
+            return tuple(query.blocks.items())
+        case _:
+            return None
 
 
 def _average(same: Sequence[Measurement]) -> Measurement:
@@ -137,4 +167,4 @@ def _average(same: Sequence[Measurement]) -> Measurement:
         return same[0]
     precision = sum(each.stddev**-2.0 for each in same)
     values = sum(each.values * each.stddev**-2.0 for each in same) / precision
-    return Measurement(same[0].clique, values, stddev=precision**-0.5)
+    return Measurement(same[0].clique, values, stddev=precision**-0.5, query=same[0].query)

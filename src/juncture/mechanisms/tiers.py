@@ -16,6 +16,7 @@ from juncture.mechanisms.mechanism import (
     Outline,
     refuse_useless,
 )
+from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.tier_run import TierFitter, TierRun, TierShares
 from juncture.mechanisms.tier_tables import TierCandidates
 from juncture.privacy.budget import Budget
@@ -78,11 +79,19 @@ class Tiers(Mechanism):
     max_tree_cells: int = 4_000_000
     max_steps: int = 2000
     """The most steps of each of the two fits."""
+    merge_rare: str = "auto"
+    """Whether rare values share counts in pairs and triples (see `rare_values`): "on", "off", or
+    "auto" for pairs of more than 10,000 cells, which cannot be measured otherwise. The fit copes
+    with rare values that stand alone: together, smaller tables are not known better."""
 
     def outline(self, assignment: Assignment) -> Outline:
         """List the candidates. The data decides what is measured, but not what it costs in all."""
         self._check()
-        candidates = TierCandidates.of_workload(assignment.workload)
+        merges = MergeRare.parse(self.merge_rare)
+        candidates = TierCandidates.of_workload(
+            assignment.workload,
+            merges=merges is not MergeRare.OFF and not needs_tree(self.oracle),
+        )
         if not candidates.singles:
             raise InvalidInput("`workload` must have a task about a column; got none.")
         if needs_tree(self.oracle):  # whatever is chosen must fit: refuse before anything is paid
@@ -106,6 +115,7 @@ class Tiers(Mechanism):
             if n_triples:
                 many = f"at most {n_triples} of {len(candidates.triples)} are measured"
                 facts.append(("triples", many))
+            facts += merges.list_facts()
             facts.append(
                 ("noise on a count of a pair", f"standard deviation {stddev:.3g}, or less")
             )
@@ -126,7 +136,10 @@ class Tiers(Mechanism):
         fitter = TierFitter(self.oracle, self.max_tree_cells, self.max_steps)
         max_pairs = self.find_max_pairs(candidates)
         whole = self.budget.price
-        return TierRun(curator, whole, candidates, shares, max_pairs, fitter, watch).run()
+        return TierRun(
+            curator, whole, candidates, shares, max_pairs, fitter, watch,
+            MergeRare.parse(self.merge_rare),
+        ).run()  # fmt: skip
 
     def _check(self) -> None:
         shares = (

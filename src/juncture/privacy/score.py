@@ -30,11 +30,13 @@ from juncture.privacy.lattice import COUNTING
 from juncture.privacy.request import describe_query, table_domain
 from juncture.tables.domain import Clique, Domain, names_of
 from juncture.tables.factor import Factor
+from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Kron, Operator, Query, bind
 
 Array = NDArray[np.float64]
 Candidate = TypeVar("Candidate")
 _MAX_WEIGHT = 2.0**20
+_EVERY_COUNT = Identity()
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class MarginalError(Score[Clique]):
     """How far the table of a clique is from a given answer, in L1.
 
     The score of clique r is weights[r] * (|counts - answers[r]|_1 - penalties[r]). Penalties and
-    weights must not depend on the data; by default they are 0 and 1.
+    weights must not depend on the data; by default they are 0 and 1. Where `queries` has one for a
+    clique, it stands for the counts; each record must be in at most one of its answers.
 
     >>> setting = Setting(Domain({"sex": 2}), Neighbours.ADD_OR_REMOVE, None)
     >>> bound = MarginalError({("sex",): [5.0, 5.0]}).bind(setting)
@@ -94,7 +97,9 @@ class MarginalError(Score[Clique]):
     Sensitivity. One record more or less moves one cell of the counts by 1, a replaced record one
     cell down and one up; a person with up to k counted rows moves the counts by k, or 2 k, in L1
     (`Neighbours.count_moves`). By the triangle inequality the distance moves by at most that, and
-    the score by at most that times the largest weight. Counts and answers are multiples of a
+    the score by at most that times the largest weight. Answers of a query with zeros and ones, at
+    most one of them in a column, are sums of disjoint counts, and move by no more than all counts
+    do. Counts and answers are multiples of a
     unit, so distances are exact; a product with a weight is rounded, by at most 2^-22 below the
     limit of a score, and then to the unit, by half of 2^-20. Both may happen on each of two
     neighbouring tables: 2^-19 is added where there are weights.
@@ -106,23 +111,31 @@ class MarginalError(Score[Clique]):
         *,
         penalties: Mapping[Clique, float] | None = None,
         weights: Mapping[Clique, float] | None = None,
+        queries: Mapping[Clique, Query] | None = None,
     ) -> None:
         self._cliques = [names_of(clique) for clique in answers]
         self._answers = list(answers.values())
+        asked = queries or {}
+        self._queries = [asked.get(clique, _EVERY_COUNT) for clique in answers]
         zeros = [0.0 if penalties is None else penalties[clique] for clique in answers]
         self._penalties = score_units.validate(zeros)
         self._weights = None if weights is None else _check_weights([weights[c] for c in answers])
 
     def bind(self, setting: Setting) -> BoundScore:
         """See the class for the sensitivity."""
-        pairs = zip(self._cliques, self._answers, strict=True)
-        answers = [_check_answer(setting.domain, clique, answer) for clique, answer in pairs]
+        domain = setting.domain
+        operators = [
+            _disjoint_operator(domain, clique, query)
+            for clique, query in zip(self._cliques, self._queries, strict=True)
+        ]
+        triples = zip(self._cliques, self._answers, operators, strict=True)
+        answers = [_check_answer(domain, *each) for each in triples]
         moves = self.find_sensitivity(setting.neighbours)
 
         def evaluate(tables: Sequence[Factor]) -> Array:
             distances = [
-                score_units.total(np.abs(table.values - answer))
-                for table, answer in zip(tables, answers, strict=True)
+                score_units.total(np.abs(operator.apply(table.values) - answer))
+                for table, answer, operator in zip(tables, answers, operators, strict=True)
             ]
             scores = np.minimum(distances, score_units.MAX_SCORE) - self._penalties
             return np.asarray(scores if self._weights is None else scores * self._weights)
@@ -339,17 +352,31 @@ def _check_row(domain: Domain, clique: Clique, row: ArrayLike) -> Array:
     return score_units.round_to_unit(table)
 
 
-def _check_answer(domain: Domain, clique: Clique, answer: ArrayLike | Factor) -> Array:
-    subdomain = table_domain(domain, clique)
-    if isinstance(answer, Factor):
-        answer = answer.transpose(subdomain).values
-    table = np.asarray(answer, dtype=np.float64)
-    if table.size != subdomain.size or not np.isfinite(table).all():
+def _disjoint_operator(domain: Domain, clique: Clique, query: Query) -> Operator:
+    """Bind a query to a clique; refuses one of which a record is in several answers."""
+    table_domain(domain, clique)  # refuses one that is too large for a table
+    operator = counting_operator(domain, clique, query)
+    if not isinstance(query, Identity) and operator.l1_sensitivity > 1.0:
         raise InvalidInput(
-            f"`answers` must be {subdomain.size} finite numbers for {subdomain.attributes}; got "
+            "`queries` must have each record in one answer at most; got "
+            f"{describe_query(query)}. Use Identity, Buckets, Subset or Total."
+        )
+    return operator
+
+
+def _check_answer(
+    domain: Domain, clique: Clique, answer: ArrayLike | Factor, operator: Operator
+) -> Array:
+    subdomain = domain.project(clique)
+    if isinstance(answer, Factor):
+        answer = operator.apply(answer.transpose(subdomain).values)
+    table = np.asarray(answer, dtype=np.float64)
+    if table.size != operator.n_rows or not np.isfinite(table).all():
+        raise InvalidInput(
+            f"`answers` must be {operator.n_rows} finite numbers for {subdomain.attributes}; got "
             f"{table.size}. Project the model on the clique."
         )
-    return score_units.validate(table).reshape(subdomain.shape)
+    return score_units.validate(table)
 
 
 def _check_weights(weights: Sequence[float]) -> Array:

@@ -17,6 +17,8 @@ from juncture.engine.compiled.loader import pointer, routine
 from juncture.fit.loss import FitLoss, add_table
 from juncture.tables.domain import Clique
 from juncture.tables.layout import Vector
+from juncture.tables.queries.blocks import Buckets, Identity, Total
+from juncture.tables.queries.products import Operator, list_blocks
 
 # Absolute residuals of other queries than counts are rounded off within so many deviations.
 _ROUNDED = 0.05
@@ -46,6 +48,8 @@ def make_problem(loss: FitLoss, clique: Clique) -> CliqueProblem | None:
         return SquaredCounts(own)
     if len(own.terms) == 1 and own.terms[0].counts_cells:
         return AbsoluteCounts(own)
+    if len(own.terms) == 1 and own.terms[0].squared and _is_partition(own.terms[0].operator):
+        return GroupedCounts(own)
     return AnyQueries(own if own.is_smooth else own.round_off(_ROUNDED))
 
 
@@ -63,15 +67,47 @@ class SquaredCounts(_Restricted):
 
     def balance(self, base: Vector, change: Vector, tau: float, total: float) -> Vector:
         """The change of potentials that balances loss and divergence."""
-        centre, precision = self._loss.quadratic
-        pull, counts, sums = precision / tau, np.empty(len(base)), np.empty(2)
-        expected = np.ascontiguousarray(total * base)
-        routine("balance_clique")(
-            pointer(expected), pointer(centre), pointer(pull), total,
-            pointer(counts), pointer(sums), len(base),
-        )  # fmt: skip
         del change
-        return np.asarray(-pull * (counts - centre))
+        centre, precision = self._loss.quadratic
+        return _balance_counts(total * base, centre, precision / tau, total)
+
+
+def _balance_counts(expected: Vector, centre: Vector, pull: Vector, total: float) -> Vector:
+    """The change of potentials where each count is drawn to its centre."""
+    expected, centre = np.ascontiguousarray(expected), np.ascontiguousarray(centre)
+    pull = np.ascontiguousarray(pull)
+    counts, sums = np.empty(len(expected)), np.empty(2)
+    routine("balance_clique")(
+        pointer(expected), pointer(centre), pointer(pull), total,
+        pointer(counts), pointer(sums), len(expected),
+    )  # fmt: skip
+    return np.asarray(-pull * (counts - centre))
+
+
+class GroupedCounts(_Restricted):
+    """Counts of groups of cells, each cell in one: solved as if the groups were the cells."""
+
+    def __init__(self, loss: FitLoss) -> None:
+        super().__init__(loss)
+        (term,) = loss.terms
+        groups, numbers = loss.layout.zeros(), np.arange(len(term.values), dtype=np.float64)
+        add_table(loss.layout, groups, term.clique, term.operator.adjoint(numbers))
+        self._groups = np.round(groups).astype(np.int64)
+        self._values, self._precision = term.values, 1.0 / term.stddev**2
+
+    def balance(self, base: Vector, change: Vector, tau: float, total: float) -> Vector:
+        """The change of potentials that balances loss and divergence."""
+        del change
+        n_groups = len(self._values)
+        sums = np.bincount(self._groups, weights=base, minlength=n_groups).astype(np.float64)
+        shift = _balance_counts(total * sums, self._values, self._precision / tau, total)
+        return np.asarray(shift[self._groups])
+
+
+def _is_partition(operator: Operator) -> bool:
+    """Whether each cell is in exactly one answer."""
+    (_, blocks, _), *others = list_blocks(operator)
+    return not others and all(isinstance(block, Identity | Buckets | Total) for block in blocks)
 
 
 class AbsoluteCounts(_Restricted):

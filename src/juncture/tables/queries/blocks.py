@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -386,14 +387,13 @@ class Buckets(Block):
     def apply(self, table: Array) -> Array:
         """Sums within the buckets."""
         self._check_size(table.shape[-1])
-        order = np.argsort(self.assignment, kind="stable")
-        starts = np.searchsorted(np.sort(self.assignment), np.arange(max(self.assignment) + 1))
+        order, starts = self._sorted
         return np.add.reduceat(table[..., order], starts, axis=-1)
 
     def adjoint(self, answers: Array, size: int) -> Array:
         """Each value receives its bucket's answer."""
         self._check_size(size)
-        return np.asarray(answers[..., list(self.assignment)])
+        return np.asarray(answers[..., self._codes])
 
     def column_sums(self, size: int) -> Array:
         """Each value is in one bucket."""
@@ -409,6 +409,17 @@ class Buckets(Block):
     def total_weights(self, size: int) -> Array:
         """The buckets add up to the total."""
         return np.ones(self.n_rows(size))
+
+    @cached_property
+    def _codes(self) -> NDArray[np.int64]:
+        return np.array(self.assignment, dtype=np.int64)
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The values in the order of their buckets, and where each bucket begins."""
+        order = np.argsort(self._codes, kind="stable")
+        starts = np.searchsorted(self._codes[order], np.arange(max(self.assignment) + 1))
+        return order, starts
 
     def _check_size(self, size: int) -> None:
         if len(self.assignment) != size:
