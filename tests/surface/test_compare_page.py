@@ -88,7 +88,8 @@ def test_a_page_without_a_classifier_says_what_to_install(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Everything else is shown; a classifier that was asked for is refused."""
-    monkeypatch.setitem(sys.modules, "sklearn", None)
+    for package in ("sklearn", "sklearn.ensemble"):
+        monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr("juncture.publish.compare_page.learning.find_spec", lambda _: None)
     words = ["compare", str(table.folder / "people.jct"), str(table.data), "--out"]
     assert run([*words, str(tmp_path / "plain.html")]) == 0
