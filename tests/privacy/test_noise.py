@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -61,3 +64,11 @@ def test_selection_prefers_large_scores() -> None:
     assert ((chosen - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM, 2)
     certain = [noise.select_noisy_max(scores * 1000, unit, 1.0) for _ in range(20)]
     assert certain == [2] * 20
+
+
+def test_noise_needs_nothing_for_learning() -> None:
+    """What OpenDP brings for scikit-learn and data frames is seconds and megabytes for nothing."""
+    names = "{'sklearn', 'pandas', 'polars'}"
+    code = f"import sys, juncture.private.noise; print({names} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -150,7 +150,9 @@ def _forecast(
     variances: Mapping[Clique, float],
     amounts: Mapping[Clique, float],
 ) -> MarginalForecast:
-    below = [subset for subset in variances if set(subset).issubset(clique)]
+    names = domain.canonical(clique)
+    subsets = (subset for size in range(len(names) + 1) for subset in combinations(names, size))
+    below = [subset for subset in subsets if subset in variances]
     variance = math.fsum(
         variances[subset] * _cell_factor(domain, clique, subset) for subset in below
     )

@@ -14,8 +14,9 @@ from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
-import opendp.prelude as dp
 from numpy.typing import NDArray
+from opendp import domains, measurements, measures, metrics  # the prelude imports scikit-learn
+from opendp.mod import enable_features
 
 from juncture.errors import InvalidInput
 from juncture.privacy import score_units
@@ -26,7 +27,7 @@ Integers = NDArray[np.int64]
 AddNoise = Callable[[Integers, float], Integers]
 """Takes values and a scale; gives values with noise of that scale, exact on whole numbers."""
 
-dp.enable_features("contrib")
+enable_features("contrib")
 
 
 class Sampler(Protocol):
@@ -81,7 +82,7 @@ def add_laplace(values: Integers, scale: float) -> Integers:
 
     With an L1 sensitivity of s it costs the pure epsilon s / scale.
     """
-    release = dp.m.make_laplace(_vector_domain(), dp.l1_distance(T="i64"), scale=scale)
+    release = measurements.make_laplace(_vector_domain(), metrics.l1_distance(T="i64"), scale=scale)
     return np.asarray(release(values), dtype=np.int64)
 
 
@@ -90,7 +91,9 @@ def add_gaussian(values: Integers, stddev: float) -> Integers:
 
     With an L2 sensitivity of s it costs the rho s^2 / (2 stddev^2) of zCDP.
     """
-    release = dp.m.make_gaussian(_vector_domain(), dp.l2_distance(T="f64"), scale=stddev)
+    release = measurements.make_gaussian(
+        _vector_domain(), metrics.l2_distance(T="f64"), scale=stddev
+    )
     return np.asarray(release(values), dtype=np.int64)
 
 
@@ -99,13 +102,13 @@ def select_noisy_max(scores: Integers, sensitivity: int, epsilon: float) -> int:
 
     Each score may change by `sensitivity` in either direction between neighbouring tables.
     """
-    return _select(scores, sensitivity, dp.max_divergence(), epsilon, epsilon)
+    return _select(scores, sensitivity, measures.max_divergence(), epsilon, epsilon)
 
 
 def select_exponential(scores: Integers, sensitivity: int, rho: float) -> int:
     """The index of a high score by the exponential mechanism, at the cost rho of zCDP."""
     epsilon = math.sqrt(8.0 * rho)
-    return _select(scores, sensitivity, dp.zero_concentrated_divergence(), rho, epsilon)
+    return _select(scores, sensitivity, measures.zero_concentrated_divergence(), rho, epsilon)
 
 
 def _select(
@@ -118,8 +121,8 @@ def _select(
     """Two scores may move apart by twice the sensitivity: the scale follows from that."""
     scale = 2.0 * sensitivity / epsilon
     while True:
-        selection: Any = dp.m.make_noisy_max(
-            _vector_domain(), dp.linf_distance(T="i64"), measure, scale=scale
+        selection: Any = measurements.make_noisy_max(
+            _vector_domain(), metrics.linf_distance(T="i64"), measure, scale=scale
         )
         if selection.map(sensitivity) <= cost:  # OpenDP rounds the cost that it states up
             return int(selection(scores))
@@ -128,7 +131,7 @@ def _select(
 
 @cache
 def _vector_domain() -> Any:  # noqa: ANN401
-    return dp.vector_domain(dp.atom_domain(T="i64"))
+    return domains.vector_domain(domains.atom_domain(T="i64"))
 
 
 _ADDERS: dict[Noise, AddNoise] = {Noise.LAPLACE: add_laplace, Noise.GAUSSIAN: add_gaussian}
