@@ -2,7 +2,12 @@
 
 The answers of one table are forced on another: everything that is made of them must then be equal,
 and what the samplers are asked may differ only by what was paid for. That is checked for the worst
-outcome, not for the one that came: see `Call.loss`.
+outcome, not for the one that came: see `Call.loss`. No outcome is rare here, so a few runs show
+what thousands of runs would only hint at.
+
+    find_violations(first.calls, second.calls)      what is lost without having been paid for
+    transcript = find_transcript(mechanism, workload, (left, right), neighbours)
+    assert transcript.worst <= 1                    each event's loss as a part of its charge
 """
 
 from __future__ import annotations
@@ -14,13 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from juncture.privacy.events import Event
-from juncture.privacy.ledger import Ledger
+from juncture.mechanisms.mechanism import Mechanism
+from juncture.privacy.accounting import Cost, Neighbours
+from juncture.privacy.budget import Budget
+from juncture.privacy.events import Entry, Event
+from juncture.privacy.ledger import Ledger, Ticket
 from juncture.privacy.price import Price
 from juncture.private.journal import Outcome
 from juncture.private.simulated import SeededSampler, SimulatedCurator
-from juncture.private.sources.source import Source
+from juncture.private.sources.source import CodedTable, Source
 from juncture.tables.noise import Noise
+from juncture.tables.workload import Workload
 
 Integers = np.ndarray
 
@@ -138,3 +147,85 @@ def find_violations(one: Sequence[Call], other: Sequence[Call]) -> list[str]:
         if lost[1] > rho * (1.0 + 1e-9):
             found.append(f"{events[0].what}: rho {lost[1]} for {rho}")
     return found
+
+
+class FreeLedger(Ledger):
+    """A ledger without a file, which refuses nothing."""
+
+    def __init__(self, neighbours: Neighbours) -> None:
+        self.budget, self.neighbours = Budget(rho=1e12), neighbours
+
+    @property
+    def events(self) -> list[Entry]:
+        """None are kept."""
+        return []
+
+    def spend(self, *events: Event, ticket: Ticket | None = None) -> list[Entry]:  # noqa: ARG002
+        """Nothing to pay."""
+        return []
+
+    def begin(self, ticket: Ticket, costs: object, **_: object) -> None:
+        """Nothing to reserve."""
+
+    def end(self, ticket: Ticket) -> None:
+        """Nothing to give back."""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The exact losses of a run's events as parts of what they were charged, and all charges."""
+
+    measured: tuple[float, ...]
+    chosen: tuple[float, ...]
+    costs: tuple[Cost, ...]
+
+    @property
+    def worst(self) -> float:
+        """The largest: above 1, a promise is broken."""
+        return max(self.measured + self.chosen)
+
+
+def find_transcript(
+    mechanism: Mechanism,
+    workload: Workload,
+    tables: tuple[CodedTable, CodedTable],
+    neighbours: Neighbours,
+    *,
+    noise_factor: float = 1.0,
+    exponent_factor: float = 1.0,
+) -> Transcript:
+    """Run on the first table, replay on the second, and compare each event.
+
+    The factors are those of a `Scribe` that does not do what it is paid for.
+    """
+    n_records = tables[0].exact_n_records if neighbours is Neighbours.REPLACE else None
+    run, scribes = mechanism.prepare(workload, neighbours, n_records), list[Scribe]()
+    for table in tables:
+        forced = scribes[0].calls if scribes else None
+        scribe = Scribe(
+            np.random.default_rng(0), forced,
+            noise_factor=noise_factor, exponent_factor=exponent_factor,
+        )  # fmt: skip
+        scribes.append(scribe)
+        run(Transcribed(table, FreeLedger(neighbours), scribes[-1]))
+    groups = dict[int, list[tuple[Call, Call]]]()
+    for call, other in zip(*(scribe.calls for scribe in scribes), strict=True):
+        assert [event.what for event in call.events] == [event.what for event in other.events]
+        groups.setdefault(id(call.events), []).append((call, other))
+    measured, chosen, costs = list[float](), list[float](), list[Cost]()
+    for pairs in groups.values():
+        events = pairs[0][0].events
+        costs += [event.cost for event in events]
+        if pairs[0][0].kind == "choice":  # several choices of one event have equal parts of it
+            paid = events[0].cost.epsilon / int(events[0].parameters.get("draws", 1))
+            chosen += [call.loss(other)[0] / paid for call, other in pairs]
+        else:
+            charges = [event.cost for event in events]
+            measured += [_compare(*pair, paid) for pair, paid in zip(pairs, charges, strict=True)]
+    return Transcript(tuple(measured), tuple(chosen), tuple(costs))
+
+
+def _compare(call: Call, other: Call, paid: Cost) -> float:
+    """The part of its charge that a measurement loses."""
+    epsilon, rho = call.loss(other)
+    return epsilon / paid.epsilon if call.kind == Noise.LAPLACE.name else rho / paid.rho
