@@ -57,8 +57,10 @@ same seed, and the mean of these ratios stands beside its standard error. Below 
 
 ### Median seconds of processors, and peak memory
 
-Until the synthetic records are there; a peer's hold what it compiles. The memory is that of a
-whole process, with what reading the table takes: on small tables, most of it.
+Until the synthetic records are there; a peer's hold what it compiles. Rows that are not of `tiers`
+were made before records of tree models were halved, which takes seconds and brings records nearer
+to the model, and before `aim` left out sets that noise would drown. The memory is that of a whole
+process, with what reading the table takes: on small tables, most of it.
 
 {table(head, costs)}""",
         _describe_stuck(rows),
@@ -84,8 +86,11 @@ def _describe_peers(rows: list[Row]) -> str:
         )
     if missing:
         words.append(
-            f"{', '.join(missing)}: left out, because no run of `experiments/peers.py`, which "
-            "needs an environment with dpsynth, is kept."
+            f"{', '.join(missing)}: no row is kept. dpsynth is on no package index; `make "
+            "reproduce` installs it from its public repository, and where that cannot be reached, "
+            "its rows stay as they are: those that are here come from an earlier run of "
+            "`experiments/peers.py`, one seed each. Where no peer stands "
+            "beside ours, nothing is claimed about it."
         )
     return " ".join(words)
 

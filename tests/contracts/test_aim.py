@@ -10,7 +10,7 @@ import pytest
 
 from chain_table import DOMAIN, ONE, WORKLOAD, table
 from juncture.errors import InvalidInput
-from juncture.mechanisms.aim import AIM, weigh_candidates
+from juncture.mechanisms.aim import AIM, leave_out_hopeless, weigh_candidates
 from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
@@ -32,6 +32,21 @@ def test_candidates_lie_below_the_workload() -> None:
     assert set(weights) == {(*"a",), (*"b",), (*"c",), (*"ab",), (*"ac",), (*"bc",), (*"abc",)}
     largest = max(sums.values())
     assert weights == pytest.approx({clique: each / largest for clique, each in sums.items()})
+
+
+def test_sets_that_no_table_could_make_worth_choosing_are_left_out() -> None:
+    """At the limit, the penalty is the largest distance that there is."""
+    domain, n_records, noise = Domain({"a": 10, "b": 10, "c": 3}), 100, 2.0
+    cliques = [("a",), ("a", "b"), ("a", "b", "c")]
+    cells = {clique: domain.size_of(clique) for clique in cliques}
+    kept = leave_out_hopeless(cells, 2.0 * n_records / noise)
+    assert kept == [("a",), ("a", "b")]
+    # All records in one cell, and the model has all in another.
+    counts, answers = np.zeros(300), np.zeros(300)
+    counts[0] = answers[1] = n_records
+    assert np.abs(counts - answers).sum() - noise * domain.size_of(cliques[2]) < 0.0
+    assert np.abs(counts - answers).sum() - noise * domain.size_of(cliques[1]) >= 0.0
+    assert leave_out_hopeless(cells, 5.0) == cliques
 
 
 @pytest.mark.parametrize("price", [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}])

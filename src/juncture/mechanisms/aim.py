@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -43,14 +43,17 @@ class AIM(Mechanism):
     Every column of the workload is measured first. Each round then chooses a set of columns below
     one of the workload's, and measures it. Its score is how far the model is from the true table,
     less the error that measuring it would have, times how much the workload has in common with it.
-    Where a measurement moves the model by no more than its own noise, rounds become four times as
-    dear (twice, for a pure epsilon): half the noise. The last round takes all that is left.
+    Sets whose measurement would have more error than there are records, twice, are left out: their
+    scores would be far below zero on any table. Where a measurement moves the model by no more than
+    its own noise, rounds become four times as dear (twice, for a pure epsilon): half the noise. The
+    last round takes all that is left.
 
     Privacy: measurements and choices go through the curator, each for a price that `Spending` gives
     out, a filter that never gives more than the budget's price in all. Prices depend on earlier
     outcomes only; by fully adaptive composition (see `Spending`) the run costs at most the budget.
     The score is not monotonic (a record more brings a table nearer to the model, or takes it
-    further away), so a choice pays for both directions. Which sets fit depends on the model alone.
+    further away), so a choice pays for both directions. Which sets are looked at, and which fit,
+    depends on the model and the noise alone.
 
     >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2}), 2)
@@ -222,6 +225,19 @@ def weigh_candidates(workload: Workload) -> dict[Clique, float]:
     return {clique: overlap / largest for clique, overlap in sums.items()}
 
 
+def leave_out_hopeless(n_counts: Mapping[Clique, int], max_counts: float) -> list[Clique]:
+    """The sets of which at most so many counts would be measured; all, where none has so few.
+
+    With noise s on each count of n records, more than 2 n / s counts would be off by more than 2 n
+    in all. No table is that far from the model, so its score is far below zero on any data; to ask
+    the model about it would be for nothing.
+
+    >>> leave_out_hopeless({("age",): 80, ("sex",): 2, ("age", "sex"): 160}, 2.0 * 500 / 10.0)
+    [('age',), ('sex',)]
+    """
+    return [clique for clique, n in n_counts.items() if n <= max_counts] or list(n_counts)
+
+
 def _mean_absolute_noise(price: Price, neighbours: Neighbours) -> float:
     """The expected error of a measured count, not its square."""
     return price.noise.mean_absolute(price.cell_stddev(neighbours))
@@ -251,6 +267,8 @@ def _choose(
     # What is in the model already fits, whatever the limit.
     max_cells = max(terms.max_cells, plan.cells)
     small = [clique for clique in weights if domain.size_of(clique) <= max_cells]
+    cells = {clique: merging.count_cells(clique) for clique in small}
+    small = leave_out_hopeless(cells, 2.0 * state.model.total / terms.noise)
     tables = zip(small, state.project_all(small), strict=True)
     answers = {clique: merging.count(table) for clique, table in tables}
     score = MarginalError(
