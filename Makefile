@@ -85,6 +85,8 @@ bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peers, in one r
 	@$(BIN)/python bench/intervals.py
 	@$(BIN)/python bench/wide_tables.py
 	@$(BIN)/python bench/persons.py
+	@$(BIN)/python bench/persons.py --engine spark
+	@$(BIN)/python bench/private_values.py
 	@$(BIN)/python bench/predicted_times.py
 	@$(BIN)/python bench/explorer_load.py
 	@$(BIN)/python bench/first_minute.py

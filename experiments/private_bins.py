@@ -4,8 +4,8 @@
 
 Prints, for every column of numbers, the mean absolute error of 200 random ranges and the Kolmogorov
 distance of synthetic to true values, at epsilon 1 and delta 1e-6. Columns are generated: an income,
-a loan, a capital gain that most people do not have, and ages. With the raw file of Adult (the
-package `dataprep` 0.4.1 carries it), its columns are printed too.
+a loan, a capital gain that most people do not have, ages, and a smooth one. With the raw file of
+Adult (the package `dataprep` 0.4.1 carries it), its columns are printed too.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ GENERATED = {
     "loan": (0, 50_000),
     "gain": (0, 99_999),
     "age": (0, 120),
+    "smooth": (0, 999),
 }
 Bounds = dict[str, tuple[int, int]]
 
@@ -49,6 +50,7 @@ def generate(n: int = 40_000) -> pa.Table:
         "loan": 25 * np.round(rng.gamma(2.0, 220.0, n)),
         "gain": np.minimum(gain, 99_999),
         "age": age,
+        "smooth": np.clip(rng.normal(500, 150, n), 0, 999),
     }
     return pa.table({name: values.astype(int) for name, values in numbers.items()})
 

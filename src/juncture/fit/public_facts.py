@@ -134,8 +134,8 @@ class PublicFacts:
         )  # fmt: skip
         return replace(fitted, model=self.impose(fitted.model), measurements=tuple(measurements))
 
-    def impose(self, model: Model) -> Model:
-        """The nearest model in which these facts hold."""
+    def impose(self, model: Model, tolerance: float = _EXACT) -> Model:
+        """The nearest model in which these facts hold, up to a share of each known count."""
         distribution = model.distribution
         cliques = [*self.constraints, *(table.domain.attributes for table in self.known)]
         held = set(distribution.plan.cliques)
@@ -147,9 +147,9 @@ class PublicFacts:
             distribution = grown.distribution
         if self.known:
             distribution = (
-                _rake_records(distribution, self.known)
+                _rake_records(distribution, self.known, tolerance)
                 if isinstance(distribution, RecordDistribution)
-                else _rake_tree(distribution, self.known)
+                else _rake_tree(distribution, self.known, tolerance)
             )
         return replace(
             model, distribution=distribution, base_total=self.total or model.total, log_share=0.0
@@ -161,7 +161,9 @@ class PublicFacts:
         return Factor(domain, np.where(mask, -np.inf, 0.0))
 
 
-def _rake_tree(distribution: Distribution, known: Sequence[Factor]) -> Distribution:
+def _rake_tree(
+    distribution: Distribution, known: Sequence[Factor], tolerance: float
+) -> Distribution:
     """Scale one table after another until all known marginals hold."""
     engine, layout = make_oracle(distribution.oracle, distribution.plan), distribution.layout
     potentials = distribution.potentials.copy()
@@ -172,10 +174,10 @@ def _rake_tree(distribution: Distribution, known: Sequence[Factor]) -> Distribut
             own = layout.factor(beliefs.marginals, table.domain.attributes).values
             factor, off = _find_factor(own, table.values)
             worst = max(worst, off)
-            if off > _EXACT:
+            if off > tolerance:
                 potentials = potentials + layout.pack([Factor(table.domain, np.log(factor))])
                 beliefs = engine.marginals(potentials)
-        if worst <= _EXACT:
+        if worst <= tolerance:
             return Distribution(
                 distribution.plan, potentials, beliefs.marginals.copy(), beliefs.log_partition,
                 distribution.oracle,
@@ -183,7 +185,9 @@ def _rake_tree(distribution: Distribution, known: Sequence[Factor]) -> Distribut
     raise ImpossibleModel("`known` must be marginals of one table; got some that contradict.")
 
 
-def _rake_records(distribution: RecordDistribution, known: Sequence[Factor]) -> RecordDistribution:
+def _rake_records(
+    distribution: RecordDistribution, known: Sequence[Factor], tolerance: float
+) -> RecordDistribution:
     """The same for weighted records: their weights follow the potentials."""
     weights, potentials = distribution.weights.copy(), distribution.potentials.copy()
     layout, positions = distribution.layout, distribution.domain.positions
@@ -200,11 +204,11 @@ def _rake_records(distribution: RecordDistribution, known: Sequence[Factor]) -> 
             shaped = own.astype(np.float64).reshape(table.domain.shape)
             factor, off = _find_factor(shaped, table.values)
             worst = max(worst, off)
-            if off > _EXACT:
+            if off > tolerance:
                 weights *= factor.reshape(-1)[cell]
                 weights /= weights.sum()
                 potentials += layout.pack([Factor(table.domain, np.log(factor))])
-        if worst <= _EXACT:
+        if worst <= tolerance:
             return replace(distribution, weights=weights, potentials=potentials)
     raise ImpossibleModel("`known` must be marginals of one table; got some that contradict.")
 

@@ -20,6 +20,7 @@ from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.oracle_choice import OracleChoice
 from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
+from juncture.fit.column_counts import match_columns
 from juncture.fit.public_facts import PublicFacts
 from juncture.fit.selection_proof import Choice, SelectionProof
 from juncture.fit.summary import FitSummary
@@ -154,6 +155,8 @@ class Run(Outline):
     workload: Workload
     budget: Budget
     neighbours: Neighbours
+    earlier: tuple[Measurement, ...] = ()
+    """What was measured of single columns of the table before: the model follows it too."""
 
     def __repr__(self) -> str:
         bound = "" if self.costs_are_exact else "at most "
@@ -165,7 +168,8 @@ class Run(Outline):
         self._check(curator)
         n_before = len(curator.events)
         with curator.reserve(self.costs, self.mechanism):
-            findings = _impose_facts(self.execute(curator, watch), curator.schema, watch)
+            fitted = _impose_facts(self.execute(curator, watch), curator.schema, watch)
+        findings = _join_columns(fitted, curator.schema, self.earlier)
         return RunResult(
             project=findings.project,
             model=findings.model,
@@ -212,6 +216,22 @@ def _impose_facts(findings: Findings, schema: Schema | None, watch: Watch) -> Fi
         fit = facts.fit(findings.measurements, total, oracle=oracle, watch=watch)
         model, summary = fit.model, fit.summary
     return replace(findings, model=model, project=model.project, fit=summary)
+
+
+def _join_columns(
+    findings: Findings, schema: Schema | None, earlier: Sequence[Measurement]
+) -> Findings:
+    """The findings with a model whose single columns follow all that is known of them.
+
+    Where totals are known to all, these go before: the model is left as it is.
+    """
+    measured = bool(findings.measurements) and findings.model is not None
+    if not (earlier and measured) or (schema is not None and schema.known):
+        return findings
+    assert findings.model is not None
+    names = dict.fromkeys(each.clique[0] for each in earlier)
+    model = match_columns(findings.model, names, [*findings.measurements, *earlier])
+    return replace(findings, model=model, project=model.project)
 
 
 class Mechanism(Protocol):

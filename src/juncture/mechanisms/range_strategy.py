@@ -62,8 +62,6 @@ class RangeStrategy:
     queries: tuple[Query, ...]
     error: float
     """The root of the expected squared error of a random range, at the price it was made for."""
-    cell_error: float
-    """The same of a single cell."""
 
     @property
     def description(self) -> str:
@@ -91,6 +89,24 @@ class RangeStrategy:
             spread = np.repeat(each.values, size)[:padded] / variance
             weighted[: len(spread)] += spread
         return _solve(weighted, sizes, variances)[: self.n_cells]
+
+    def covariance(self, measured: Sequence[Measurement], groups: NDArray[np.int64]) -> Array:
+        """The covariance of the estimate's sums over groups of cells; each cell is in one group.
+
+        It is B C B', where C is the covariance of the cells and B adds up the groups.
+        """
+        n_groups = int(groups.max()) + 1
+        sums = np.eye(n_groups)[groups]  # a row for each cell
+        variances = [float(np.mean(each.stddev) ** 2) for each in measured]
+        if self.branch is None:
+            matrix = self.queries[0].block.matrix(self.n_cells)
+            inverse = variances[0] * np.linalg.pinv(matrix.T @ matrix)
+            return np.asarray(sums.T @ inverse @ sums)
+        sizes = _group_sizes(self.branch, len(self.queries))
+        padded = np.zeros((sizes[0] * math.ceil(self.n_cells / sizes[0]), n_groups))
+        padded[: self.n_cells] = sums
+        columns = [_solve(column, sizes, variances) for column in padded.T]
+        return np.asarray(np.array(columns) @ padded)
 
 
 def _group_sizes(branch: int, n_levels: int) -> list[int]:
@@ -149,7 +165,7 @@ def _make_tree(
     n_cells: int, branch: int, n_levels: int, price: Price, neighbours: Neighbours
 ) -> RangeStrategy:
     sizes = _group_sizes(branch, n_levels)
-    parts, cell = _range_parts(n_cells, branch, n_levels)
+    parts = _range_parts(n_cells, branch, n_levels)
     unit = price.cell_stddev(neighbours) ** 2
     power = 2.0 / price.norm  # the variance for a share of the price is 1 / share^power
     shares = _divide(parts, sizes, power)
@@ -159,11 +175,7 @@ def _make_tree(
         Query(_groups(n_cells, size), float(share))
         for size, share in zip(sizes, shares)  # noqa: B905
     )
-    return RangeStrategy(
-        n_cells, branch, queries,
-        float(math.sqrt((parts / eigenvalues).sum())),
-        float(math.sqrt((cell / eigenvalues).sum())),
-    )  # fmt: skip
+    return RangeStrategy(n_cells, branch, queries, float(math.sqrt((parts / eigenvalues).sum())))
 
 
 def _groups(n_cells: int, size: int) -> Block:
@@ -171,13 +183,11 @@ def _groups(n_cells: int, size: int) -> Block:
 
 
 @lru_cache(maxsize=512)
-def _range_parts(n_cells: int, branch: int, n_levels: int) -> tuple[Array, Array]:
-    """The mean squared length of a random range's part on each level; and that of a cell's."""
+def _range_parts(n_cells: int, branch: int, n_levels: int) -> Array:
+    """The mean squared length of a random range's part on each level."""
     rng = np.random.default_rng(_SEED)
     ends = np.sort(rng.integers(0, n_cells + 1, (_N_RANGES, 2)), axis=1)
-    cell = np.stack([np.arange(_N_RANGES) % n_cells, np.arange(_N_RANGES) % n_cells + 1], axis=1)
-    sizes = _group_sizes(branch, n_levels)
-    return _squared_parts(ends, sizes), _squared_parts(cell, sizes)
+    return _squared_parts(ends, _group_sizes(branch, n_levels))
 
 
 def _squared_parts(ends: NDArray[np.int64], sizes: Sequence[int]) -> Array:
@@ -231,7 +241,4 @@ def _make_optimised(n_cells: int, price: Price, neighbours: Neighbours) -> Range
     index = np.arange(n_cells)
     ranges = ((index >= ends[:, :1]) & (index < ends[:, 1:])).astype(np.float64)
     error = variance * float(np.einsum("ij,jk,ik->i", ranges, inverse, ranges).mean())
-    cell = variance * float(np.trace(inverse)) / n_cells
-    return RangeStrategy(
-        n_cells, None, (Query(block, 1.0),), math.sqrt(max(error, 0.0)), math.sqrt(max(cell, 0.0))
-    )
+    return RangeStrategy(n_cells, None, (Query(block, 1.0),), math.sqrt(max(error, 0.0)))

@@ -5,9 +5,10 @@ is left for the mechanism. Then the curator measures, and what it says makes the
 
 Privacy. Every measurement goes through the curator, which charges it to the ledger: each count of a
 level of a tree changes by at most 1 between tables that differ in one record, so a level is one
-measurement of disjoint counts, and levels compose. Bins, edges and fine histograms are
-post-processing of the noisy counts. What the mechanism does afterwards is chosen after seeing them,
-which adaptive composition allows: shares of one price add up to that price.
+measurement of disjoint counts, and levels compose. Bins, edges, fine histograms, and what these say
+of the counts of the bins, are post-processing of the noisy counts. What the mechanism does
+afterwards is chosen after seeing them, which adaptive composition allows: shares of one price add
+up to that price.
 
 Values that are found (`juncture.privacy.threshold`) need a delta beside their price. They get a
 share of the budget's; the price of everything is what the rest of the delta allows.
@@ -15,9 +16,9 @@ share of the budget's; the price of everything is what the rest of the delta all
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +36,14 @@ from juncture.privacy.threshold import Threshold
 from juncture.publish.found import Found, FoundColumn
 from juncture.tables.columns import Open, OpenBins, OpenCategorical
 from juncture.tables.columns.open import Closed
+from juncture.tables.measurement import Measurement
 from juncture.tables.queries.blocks import Block, Buckets, Identity, Matrix
 from juncture.tables.schema import Schema
 
 if TYPE_CHECKING:
     from juncture.private.curator import Curator
+
+Array = NDArray[np.float64]
 
 # The share of the budget for each open column, and for all of them together.
 _SHARE_EACH, _MAX_SHARE = 0.02, 0.2
@@ -56,6 +60,17 @@ class ClosedSchema:
     codes: Mapping[str, tuple[int, ...]]
     """For columns with private bins, what each code of the open column has become."""
     found: tuple[FoundColumn, ...]
+    measurements: tuple[Measurement, ...]
+    """What is known of the closed columns: the model follows it too."""
+
+
+class ClosedColumn(NamedTuple):
+    """What has become of one open column."""
+
+    closed: Closed
+    found: FoundColumn
+    measurement: Measurement | None = None
+    """What is known of its counts, if anything is."""
 
 
 class ColumnPlan(Protocol):
@@ -73,7 +88,7 @@ class ColumnPlan(Protocol):
     def fact(self) -> str:
         """What will be measured, in words."""
 
-    def close(self, curator: Curator) -> tuple[Closed, FoundColumn]:
+    def close(self, curator: Curator) -> ClosedColumn:
         """Measure through a curator, and make a closed column of the answers."""
 
 
@@ -112,21 +127,34 @@ class BinsPlan:
             for query in self.strategy.queries
         ]
 
-    def close(self, curator: Curator) -> tuple[Closed, FoundColumn]:
+    def close(self, curator: Curator) -> ClosedColumn:
         """See `ColumnPlan.close`."""
         requests = self.requests
-        estimate = self.strategy.estimate(curator.measure_all(requests))
+        measured = curator.measure_all(requests)
+        estimate = self.strategy.estimate(measured)
         masses = make_nonnegative(estimate[: len(self.column.cells)])
-        chosen = choose_bins(
-            masses, self.column.max_bins,
-            range_noise=self.strategy.error, cell_noise=self.strategy.cell_error,
-        )  # fmt: skip
+        chosen = choose_bins(masses, self.column.max_bins, range_noise=self.strategy.error)
         closed = self.column.close(chosen.bins, chosen.pieces, masses.tolist())
-        return closed, FoundColumn(
+        found = FoundColumn(
             name=self.name, what=Found.BINS, how=self.strategy.description,
             n_found=len(chosen.bins), noise=self.strategy.error, cost=self.price.cost,
             n_events=len(requests),
         )  # fmt: skip
+        return ClosedColumn(closed, found, self._sum_up(estimate, measured, closed))
+
+    def _sum_up(
+        self, estimate: Array, measured: Sequence[Measurement], closed: Closed
+    ) -> Measurement:
+        """What the cells say of the counts of the bins, as answers with independent noise.
+
+        The estimated counts of the bins have a covariance C. With L L' the inverse of C, the
+        answers L'b of the counts b have noise of variance 1 each, and no covariance; for ranges of
+        bins they say what the tree says, which is more than counts of the same price would.
+        """
+        codes = np.asarray(closed.codes)[self.order]
+        sums = np.bincount(codes, weights=estimate, minlength=closed.column.coding.size)
+        root = np.linalg.cholesky(np.linalg.inv(self.strategy.covariance(measured, codes)))
+        return Measurement((self.name,), root.T @ sums, stddev=1.0, query=Matrix(root.T))
 
 
 @dataclass(frozen=True)
@@ -148,17 +176,18 @@ class ValuesPlan:
         price = f"{self.threshold.price}, delta {self.threshold.delta:.3g}"
         return f"values of at least {self.threshold.value:,} records by a noisy count, for {price}"
 
-    def close(self, curator: Curator) -> tuple[Closed, FoundColumn]:
+    def close(self, curator: Curator) -> ClosedColumn:
         """See `ColumnPlan.close`."""
         values, counts = curator.find_values(self.name, self.threshold)
         if len(values) > self.column.max_values:  # the most frequent ones
             ranked = np.argsort(-counts, kind="stable")[: self.column.max_values]
             values = [values[index] for index in sorted(ranked.tolist())]
-        return Closed(self.column.with_values(values), ()), FoundColumn(
+        found = FoundColumn(
             name=self.name, what=Found.VALUES, how="values that enough records have",
             n_found=len(values), noise=self.threshold.scale, cost=self.threshold.cost, n_events=1,
             threshold=self.threshold.value,
         )  # fmt: skip
+        return ClosedColumn(Closed(self.column.with_values(values), ()), found)
 
 
 def _on_codes(block: Block, ranks: NDArray[np.int64]) -> Block:
@@ -197,16 +226,16 @@ class ClosingPlan:
 
     def run(self, curator: Curator, watch: Watch) -> ClosedSchema:
         """Close every column, through a curator of the table under the open schema."""
-        closed, found = dict[str, Closed](), list[FoundColumn]()
+        made = dict[str, ClosedColumn]()
         for index, column in enumerate(self.columns):
             watch("finding bins and values", index, len(self.columns))
-            closed[column.name], facts = column.close(curator)
-            found.append(facts)
-        columns = {name: each.column for name, each in closed.items()}
+            made[column.name] = column.close(curator)
+        columns = {name: each.closed.column for name, each in made.items()}
         return ClosedSchema(
             replace(self.schema, columns={**self.schema.columns, **columns}),
-            {name: each.codes for name, each in closed.items() if each.codes},
-            tuple(found),
+            {name: each.closed.codes for name, each in made.items() if each.closed.codes},
+            tuple(each.found for each in made.values()),
+            tuple(each.measurement for each in made.values() if each.measurement is not None),
         )
 
 

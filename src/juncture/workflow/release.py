@@ -159,7 +159,7 @@ def _release_open(
     run = prepare_release(
         mechanism, closing.rest, wanted, curator.neighbours, n_records, check=check
     )
-    made = run(inner, watch=watch).release()
+    made = replace(run, earlier=closed.measurements)(inner, watch=watch).release()
     guarantee = curator.guarantee_since(n_before, closing.budget)
     return replace(made, guarantee=guarantee, found=closed.found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,7 +32,80 @@ _CELLS = 4_096
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenNumber(OpenBins, Number):
+class _OpenNumbers(OpenBins):
+    """What both kinds share: bounds, a grid between them, and points with cells of their own."""
+
+    low: Any
+    high: Any
+    special: tuple[Any, ...] = ()
+    max_bins: int = MAX_BINS
+    scale: Scale = Scale.LINEAR
+    n_points: int | None = field(default=None, repr=False)
+    """How many of the special values are cells of the grid; found where it is None."""
+
+    def __post_init__(self) -> None:
+        check_bounds(self.low, self.high)
+        check_max_bins(self.max_bins)
+        object.__setattr__(self, "scale", parse_scale(self.scale))
+        self._make_grid()
+        if self.n_points is None:
+            points = self._find_points()
+            object.__setattr__(self, "n_points", len(points))
+            object.__setattr__(self, "special", (*self.special, *points))
+        super().__post_init__()
+
+    @abstractmethod
+    def _make_grid(self) -> None:
+        """Set the cells of the grid; refuses bounds that do not fit."""
+
+    @abstractmethod
+    def _find_points(self) -> tuple[Any, ...]:
+        """The numbers that get a cell of their own."""
+
+    @property
+    def n_own(self) -> int:
+        """The special values that the schema lists."""
+        return len(self.special) - (self.n_points or 0)
+
+    def _move_inside(self, raw: RawColumn) -> RawColumn:
+        """The value, moved to the nearest inside the bounds where the schema says so.
+
+        Special values and not-a-number stay.
+        """
+        if self.outside is not Outside.NEAREST:
+            return raw
+        value = raw.as_number
+        own = [number_literal(number) for number in self.special[: self.n_own]]
+        stays = f"isnan({value})" + (f" OR {value} IN ({', '.join(own)})" if own else "")
+        near = f"least(greatest({value}, {number_literal(self.low)}), {number_literal(self.high)})"
+        return RawColumn(f"(CASE WHEN {value} IS NULL OR {stays} THEN {value} ELSE {near} END)")
+
+    @classmethod
+    def from_toml(cls, entries: TomlTable) -> Self:
+        """The column with public bounds."""
+        given = {key: value for key, value in entries.items() if key != "bins"}
+        return call_with_entries(cls.private, given)
+
+    @classmethod
+    @abstractmethod
+    def private(cls, *args: Any, **entries: Any) -> Self:  # noqa: ANN401
+        """The column that the entries of a schema file describe."""
+
+    def to_toml(self) -> TomlTable:
+        """The bounds, and what is not as usual."""
+        entries: TomlTable = {"low": self.low, "high": self.high, "bins": PRIVATE}
+        entries |= {"max_bins": self.max_bins} if self.max_bins != MAX_BINS else {}
+        entries |= {"scale": str(self.scale)} if self.scale is not Scale.LINEAR else {}
+        own = list(self.special[: self.n_own])
+        return {**entries, **self._step_toml(), **({"special": own} if own else {})}
+
+    def _step_toml(self) -> TomlTable:
+        """What the numbers are multiples of, if it is written."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenNumber(_OpenNumbers, Number):
     """Numbers between public bounds, in bins that are found privately.
 
         [columns.pay]
@@ -51,21 +125,10 @@ class OpenNumber(OpenBins, Number):
     edges: tuple[float, ...] = field(init=False, default=(), repr=False)
     low: float
     high: float
-    max_bins: int = MAX_BINS
-    scale: Scale = Scale.LINEAR
-    n_points: int | None = field(default=None, repr=False)
-    """How many of the special values are cells of the grid; found where it is None."""
 
-    def __post_init__(self) -> None:
-        check_bounds(self.low, self.high)
-        check_max_bins(self.max_bins)
-        object.__setattr__(self, "scale", parse_scale(self.scale))
+    def _make_grid(self) -> None:
+        """Edges of cells."""
         object.__setattr__(self, "edges", tuple(self._find_edges().tolist()))
-        if self.n_points is None:
-            points = self._find_points()
-            object.__setattr__(self, "n_points", len(points))
-            object.__setattr__(self, "special", (*self.special, *points))
-        super().__post_init__()
 
     def _find_edges(self) -> np.ndarray:
         if self.scale is Scale.LOG:
@@ -94,11 +157,6 @@ class OpenNumber(OpenBins, Number):
         points = {float(self.low), float(self.high), *({0.0} & set(self.edges))}
         return tuple(sorted(points - {float(number) for number in self.special}))
 
-    @property
-    def n_own(self) -> int:
-        """The special values that the schema lists."""
-        return len(self.special) - (self.n_points or 0)
-
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """The cells, and the points before those that they begin, or at the end."""
@@ -109,7 +167,7 @@ class OpenNumber(OpenBins, Number):
 
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:  # noqa: ARG002
         """The code of a special value or a point, or that of the number's cell."""
-        near = _clamp(raw, self.low, self.high, self) if self.outside is Outside.NEAREST else raw
+        near = self._move_inside(raw)
         value = near.as_number
         if self.scale is Scale.LOG:
             index = search_bin(self.edges, value)
@@ -153,19 +211,12 @@ class OpenNumber(OpenBins, Number):
         return cls(low=low, high=high, max_bins=max_bins, scale=Scale(parse_scale(scale)),
                    step=step, special=tuple(special), missing=missing, outside=outside)  # fmt: skip
 
-    @classmethod
-    def from_toml(cls, entries: TomlTable) -> Self:
-        """The column with public bounds."""
-        return call_with_entries(cls.private, {k: v for k, v in entries.items() if k != "bins"})
-
-    def to_toml(self) -> TomlTable:
-        """The bounds, and what is not as usual."""
-        return {**_bounds_toml(self), **({"step": self.step} if self.step is not None else {}),
-                **_special_toml(self)}  # fmt: skip
+    def _step_toml(self) -> TomlTable:
+        return {"step": self.step} if self.step is not None else {}
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenInteger(OpenBins, Integer):
+class OpenInteger(_OpenNumbers, Integer):
     """Whole numbers between public bounds, in bins that are found privately.
 
         [columns.gain]
@@ -179,33 +230,24 @@ class OpenInteger(OpenBins, Integer):
     (10002, Cell(code=0, low=0.0, high=1.0), Cell(code=2, low=1.0, high=10.0))
     """
 
+    low: int
+    high: int
     width: int = field(init=False, default=1, repr=False)
     starts: tuple[int, ...] = field(init=False, default=(), repr=False)
-    max_bins: int = MAX_BINS
-    scale: Scale = Scale.LINEAR
-    n_points: int | None = field(default=None, repr=False)
-    """How many of the special values are cells of the grid; found where it is None."""
 
-    def __post_init__(self) -> None:
-        check_bounds(self.low, self.high)
-        check_max_bins(self.max_bins)
-        object.__setattr__(self, "scale", parse_scale(self.scale))
+    def _make_grid(self) -> None:
+        """Cells of one width, or their starts."""
         if not type(self.low) is type(self.high) is int:
             raise InvalidInput(
                 f"`low` and `high` must be whole numbers; got {self.low!r} and {self.high!r}. For "
                 'others, use the kind "number".'
             )
-        span = self.high - self.low + 1
         if self.scale is Scale.LOG:
             edges = np.round(log_edges(float(self.low), float(self.high), 1.0))
             object.__setattr__(self, "starts", tuple(np.unique(edges).astype(int)[:-1].tolist()))
         else:
+            span = self.high - self.low + 1
             object.__setattr__(self, "width", round(round_width(span, 1, MAX_CELLS)))
-        if self.n_points is None:
-            points = self._find_points()
-            object.__setattr__(self, "n_points", len(points))
-            object.__setattr__(self, "special", (*self.special, *points))
-        super().__post_init__()
 
     def _find_points(self) -> tuple[int, ...]:
         """0 and the bounds, unless they have a cell of their own, or lie in the middle of one."""
@@ -214,11 +256,6 @@ class OpenInteger(OpenBins, Integer):
         ends = {a for a, _ in wide} | {b - 1 for _, b in wide}
         points = {self.low, self.high, *({0} if self.low <= 0 <= self.high else ())}
         return tuple(sorted((points & ends) - set(self.special)))
-
-    @property
-    def n_own(self) -> int:
-        """The special values that the schema lists."""
-        return len(self.special) - (self.n_points or 0)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -237,8 +274,7 @@ class OpenInteger(OpenBins, Integer):
 
     def index_sql(self, raw: RawColumn, dialect: Dialect) -> str:
         """The code of a special value or a point, or that of the number's cell."""
-        near = _clamp(raw, self.low, self.high, self) if self.outside is Outside.NEAREST else raw
-        return super().index_sql(near, dialect)
+        return super().index_sql(self._move_inside(raw), dialect)
 
     @property
     def widest(self) -> Integer:
@@ -268,32 +304,3 @@ class OpenInteger(OpenBins, Integer):
         """The column that the entries of a schema file describe."""
         return cls(low=low, high=high, max_bins=max_bins, scale=Scale(parse_scale(scale)),
                    special=tuple(special), missing=missing, outside=outside)  # fmt: skip
-
-    @classmethod
-    def from_toml(cls, entries: TomlTable) -> Self:
-        """The column with public bounds."""
-        return call_with_entries(cls.private, {k: v for k, v in entries.items() if k != "bins"})
-
-    def to_toml(self) -> TomlTable:
-        """The bounds, and what is not as usual."""
-        return {**_bounds_toml(self), **_special_toml(self)}
-
-
-def _bounds_toml(column: OpenNumber | OpenInteger) -> TomlTable:
-    entries: TomlTable = {"low": column.low, "high": column.high, "bins": PRIVATE}
-    entries |= {"max_bins": column.max_bins} if column.max_bins != MAX_BINS else {}
-    return entries | ({"scale": str(column.scale)} if column.scale is not Scale.LINEAR else {})
-
-
-def _special_toml(column: OpenNumber | OpenInteger) -> TomlTable:
-    own = list(column.special[: column.n_own])
-    return {"special": own} if own else {}
-
-
-def _clamp(raw: RawColumn, low: float, high: float, column: OpenNumber | OpenInteger) -> RawColumn:
-    """The value moved to the nearest inside the bounds; special values and not-a-number stay."""
-    value = raw.as_number
-    own: list[Any] = [number_literal(number) for number in column.special[: column.n_own]]
-    stays = f"isnan({value})" + (f" OR {value} IN ({', '.join(own)})" if own else "")
-    near = f"least(greatest({value}, {number_literal(low)}), {number_literal(high)})"
-    return RawColumn(f"(CASE WHEN {value} IS NULL OR {stays} THEN {value} ELSE {near} END)")
