@@ -12,6 +12,7 @@ from juncture.errors import InvalidInput, ModelTooLarge
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.result import RunResult
+from juncture.mechanisms.tier_run import TierFitter
 from juncture.mechanisms.tier_tables import (
     TierCandidates,
     combine,
@@ -183,6 +184,25 @@ def test_pair_tables_are_products() -> None:
     tables = find_pair_tables(model, {("a", "b"): 1.0}, merging)
     expected = 100.0 * np.outer([0.25, 0.75], [0.2, 0.3, 0.5]).reshape(-1)
     assert tables["a", "b"] == pytest.approx(expected)
+
+
+def test_what_a_rule_excludes_is_not_looked_for() -> None:
+    """A first fit knows the rules, and so do the tables by which pairs are chosen."""
+    domain = Domain({"a": 2, "b": 3, "c": 2})
+    excluded = np.zeros((2, 3), dtype=np.bool_)
+    excluded[0, 2] = True
+    measured = [
+        Measurement(("a",), [25.0, 75.0], stddev=0.1),
+        Measurement(("b",), [20.0, 30.0, 50.0], stddev=0.1),
+        Measurement(("c",), [40.0, 60.0], stddev=0.1),
+    ]
+    fitter = TierFitter("exact", 1000, 2000, {("a", "b"): excluded})
+    model = fitter.fit(domain, measured, 100.0, 1000).model
+    pairs: dict[tuple[str, ...], float] = {("a", "b"): 1.0, ("a", "c"): 1.0}
+    tables = find_pair_tables(model, pairs, Merging(domain, MergeRare.OFF))
+    assert tables["a", "b"].reshape(2, 3)[0, 2] == 0.0
+    assert tables["a", "b"].reshape(2, 3).sum(axis=1) == pytest.approx([25.0, 75.0], rel=0.05)
+    assert tables["a", "c"] == pytest.approx([10.0, 15.0, 30.0, 45.0], rel=0.05)
 
 
 def test_shares_follow_the_root_of_the_need() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
@@ -68,19 +71,21 @@ class TierFitter:
     oracle: OracleFactory | str
     max_tree_cells: int
     max_steps: int
+    constraints: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
+    """For some cliques, a table that is true where the schema's rules leave no record."""
 
     def fit(
         self, domain: Domain, measurements: Sequence[Measurement], total: float, n_records: int
     ) -> Estimate:
         """Fit everything so far, with about so many records where it takes records."""
-        cliques = [each.clique for each in measurements]
+        cliques = [*(each.clique for each in measurements), *self.constraints]
         limit = max(FIRST_RECORDS, _MAX_VALUES // len(domain))
         choice = choose_oracle(
             self.oracle, domain, cliques, max_tree_cells=self.max_tree_cells
         ).with_records(min(n_records, limit))
         return estimate(
             domain, measurements, total=total, plan=choice.plan, oracle=choice.factory,
-            solver=EarlyStopping(), max_steps=self.max_steps,
+            solver=EarlyStopping(), max_steps=self.max_steps, constraints=self.constraints,
         )  # fmt: skip
 
 

@@ -87,8 +87,10 @@ def find_pair_tables(
 ) -> dict[Clique, Vector]:
     """The tables of pairs whose columns are independent, up to so many cells in all.
 
-    A pair is left out if even its merged table is too large.
+    Where a rule ties both columns, it is the model's table, which has what the rule excludes as
+    zeros. A pair is left out if even its merged table is too large.
     """
+    ruled = {p for clique in model.cliques for p in combinations(clique, 2)}
     singles = {name: model.project((name,)) for pair in pairs for name in pair}
     tables, n_cells = dict[Clique, Vector](), 0
     for pair in sorted(pairs, key=model.domain.size_of):
@@ -97,8 +99,12 @@ def find_pair_tables(
         n_cells += len(one) * len(two)
         if n_cells > _MAX_CELLS:
             break
-        if len(one) * len(two) <= MAX_WHOLE_CELLS:
+        if len(one) * len(two) > MAX_WHOLE_CELLS:
+            continue
+        if ruled.isdisjoint((pair, pair[::-1])):
             tables[pair] = np.outer(one, two / model.total).reshape(-1)
+        else:
+            tables[pair] = merging.count(model.project(pair))
     return {pair: tables[pair] for pair in pairs if pair in tables}
 
 

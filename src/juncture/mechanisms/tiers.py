@@ -9,6 +9,7 @@ from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import choose_oracle, needs_tree
 from juncture.errors import InvalidInput
+from juncture.fit.public_facts import PublicFacts
 from juncture.mechanisms.mechanism import (
     Assignment,
     Findings,
@@ -133,7 +134,9 @@ class Tiers(Mechanism):
             self.find_single_share(candidates), self.pair_share,
             self.pair_choice_share, self.triple_choice_share,
         )  # fmt: skip
-        fitter = TierFitter(self.oracle, self.max_tree_cells, self.max_steps)
+        facts = None if curator.schema is None else PublicFacts.of_schema(curator.schema)
+        zeros = facts.constraints if facts else {}
+        fitter = TierFitter(self.oracle, self.max_tree_cells, self.max_steps, zeros)
         max_pairs = self.find_max_pairs(candidates)
         whole = self.budget.price
         return TierRun(
