@@ -218,7 +218,7 @@ def on_a_terminal(words: list[str], more: dict[str, str] | None = None) -> tuple
         os.execve(sys.executable, [*COMMAND, *words], {**os.environ, **(more or {})})
     printed = b""
     while True:
-        ready, _, _ = select.select([terminal], [], [], 300)
+        ready, _, _ = select.select([terminal], [], [], 900)
         if not ready:
             os.kill(child, signal.SIGKILL)
         try:
