@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 # A bin holds at least this many standard deviations of the noise on a range; a running sum inside a
 # bin leaves a straight line by so many. Both, and the power, were tuned on made-up columns
-# (experiments/private_bins.py).
+# (by simulation, and experiments/private_bins.py).
 _BIN_NOISE, _PIECE_NOISE = 0.5, 1.5
 _POWER = 1.0 / 3.0
 # A cell with this share of what a bin should hold stands alone.
