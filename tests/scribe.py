@@ -152,8 +152,8 @@ def find_violations(one: Sequence[Call], other: Sequence[Call]) -> list[str]:
 class FreeLedger(Ledger):
     """A ledger without a file, which refuses nothing."""
 
-    def __init__(self, neighbours: Neighbours) -> None:
-        self.budget, self.neighbours = Budget(rho=1e12), neighbours
+    def __init__(self, neighbours: Neighbours, budget: Budget | None = None) -> None:
+        self.budget, self.neighbours = budget or Budget(rho=1e12), neighbours
 
     @property
     def events(self) -> list[Entry]:

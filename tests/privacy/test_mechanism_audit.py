@@ -23,8 +23,7 @@ from juncture.mechanisms.result import RunResult
 from juncture.mechanisms.tiers import Tiers
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
-from juncture.privacy.events import Entry, Event
-from juncture.privacy.ledger import Ledger, Ticket
+from juncture.privacy.ledger import Ledger
 from juncture.privacy.price import Price, Pure
 from juncture.privacy.score import MarginalError
 from juncture.private.simulated import SeededSampler, SimulatedCurator
@@ -33,6 +32,7 @@ from juncture.tables.domain import Clique, Domain
 from juncture.tables.measurement import Measurement
 from juncture.tables.noise import Noise
 from juncture.tables.workload import Workload
+from scribe import FreeLedger
 
 pytestmark = pytest.mark.slow
 
@@ -41,26 +41,9 @@ WORKLOAD = Workload.all_marginals(DOMAIN, 2)
 EPSILON, RUNS = 2.0, 500
 
 
-class NoLedger(Ledger):
-    """A budget without its file: for thousands of runs."""
-
-    def __init__(self) -> None:
-        self.budget, self.neighbours = Budget(epsilon=1e9), Neighbours.REPLACE
-
-    @property
-    def events(self) -> list[Entry]:
-        """None are kept."""
-        return []
-
-    def spend(self, *events: Event, ticket: Ticket | None = None) -> list[Entry]:  # noqa: ARG002
-        """Nothing to write."""
-        return []
-
-    def begin(self, ticket: Ticket, costs: object, **_: object) -> None:
-        """Nothing to reserve."""
-
-    def end(self, ticket: Ticket) -> None:
-        """Nothing to give back."""
+def free_ledger() -> FreeLedger:
+    """A budget without a file and without an end: for thousands of runs."""
+    return FreeLedger(Neighbours.REPLACE, Budget(epsilon=1e9))
 
 
 class HalfNoise(SimulatedCurator):
@@ -163,7 +146,7 @@ def audited(kind: type[SimulatedCurator], mechanism: Any, statistic: Statistic, 
     found = []
     for side, source in enumerate(tables()):
         rng = np.random.default_rng(side + 1)
-        curator = kind(source, NoLedger(), rng=rng)
+        curator = kind(source, free_ledger(), rng=rng)
         seeded = hasattr(mechanism, "rng")
         outcomes = (
             (replace(mechanism, rng=run) if seeded else mechanism).run(curator, WORKLOAD)
@@ -188,7 +171,7 @@ def test_the_audit_catches_a_broken_curator() -> None:
     def run(kind: type[SimulatedCurator]) -> float:
         sides = []
         for side, source in enumerate(tables()):
-            curator = kind(source, NoLedger(), rng=np.random.default_rng(side))
+            curator = kind(source, free_ledger(), rng=np.random.default_rng(side))
             mechanism = HDMM(Budget(epsilon=EPSILON), estimation=LOCAL)
             outcomes = [mechanism.run(curator, one) for _ in range(4000)]
             # The record has left one cell for another: their difference shows it best.
@@ -254,7 +237,7 @@ def audit_measurements(
     run = mechanism.prepare(workload, Neighbours.REPLACE, 6)
     statistic, sides = Likelihoods(*sources), []
     for side, source in enumerate(sources):
-        curator = kind(source, NoLedger(), rng=np.random.default_rng(side))
+        curator = kind(source, free_ledger(), rng=np.random.default_rng(side))
         sides.append(np.array([statistic(run(curator)) for _ in range(runs)]))
     return lower_bound(*sides)
 
@@ -285,7 +268,7 @@ def test_choices_of_marginals_keep_the_promise(weighted: bool) -> None:
     penalties = {clique: 5.5 if clique == ("x0",) else 94.5 for clique in cliques}
     weights = dict.fromkeys(cliques, 0.7) if weighted else None
     score = MarginalError(answers, penalties=penalties, weights=weights)
-    ledger = NoLedger()
+    ledger = free_ledger()
     ledger.neighbours = Neighbours.ADD_OR_REMOVE
 
     def audited(kind: type[SimulatedCurator]) -> float:
