@@ -16,6 +16,7 @@ from juncture import queries
 from juncture.errors import InvalidInput
 from juncture.fit.basis import Bases, Basis
 from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
+from juncture.fit.solvers import EarlyStopping
 from juncture.publish.intervals import CellInterval, IntervalSqlAnswer
 from juncture.tables.noise import Noise
 from juncture.tables.queries.products import Query
@@ -152,7 +153,9 @@ def test_replicas_can_be_remade(release: jn.Release) -> None:
     ]
     assert np.array_equal(made[0].fitted, made[1].fitted)
     assert not np.array_equal(made[0].fitted, made[2].fitted)
-    counted = made[0].tables(made[0].counted, ("a", "b"))
+    tables = made[0].tables(made[0].counted, ("a", "b"))
+    assert np.allclose(tables[-1], release.project(("a", "b")).values, rtol=1e-5, atol=1e-4)
+    counted = tables[:-1]
     assert np.array_equal(counted, np.round(counted))
     assert (counted.sum(axis=(1, 2)) == round(release.model.total)).all()
 
@@ -184,15 +187,35 @@ def test_widths_are_those_of_the_replicas(release: jn.Release) -> None:
     made, widths = release.uncertainty.replicas, release.uncertainty.widths
     errors = made.tables(made.fitted, ("b", "c")) - made.tables(made.counted, ("b", "c"))
     assert widths.strain == 1.0  # the fit is close to what was measured
-    spread = np.hypot(np.sqrt((errors**2).mean(axis=0)), 0.05 * 8.0)
+
+    def spread_of(errors: np.ndarray) -> np.ndarray:
+        """The replicas' own, and how far a fit to the end is from the model."""
+        own = np.sqrt((errors[:-1] ** 2).mean(axis=0))
+        return np.asarray(np.hypot(own, errors[-1]))
+
+    spread = np.hypot(spread_of(errors), 0.05 * 8.0)
     found = release.project(("b", "c"), interval=0.95)
     quantile = student.ppf(0.975, 6)
     assert np.allclose((found.upper - found.answer) / spread, quantile)
     lower = np.maximum(found.answer - 1.15 * quantile * spread, 0.0)
     assert np.allclose(found.lower, lower)
     summed = release.project(("c",), interval=0.95)
-    own = np.hypot(np.sqrt((errors.sum(axis=1) ** 2).mean(axis=0)), 0.05 * 16.0)
+    own = np.hypot(spread_of(errors.sum(axis=1)), 0.05 * 16.0)
     assert np.allclose((summed.upper - summed.answer) / own, quantile)
+
+
+def test_what_stopping_early_left_out_counts() -> None:
+    """The same measurements, fitted to the end and stopped at the noise: the latter is wider."""
+    measured = measure(draw_codes(500), np.random.default_rng(3))
+    ended = jn.estimate(DOMAIN, measured, total=500.0)
+    stopped = jn.estimate(DOMAIN, measured, total=500.0, solver=EarlyStopping())
+    moved = {}
+    for name, fit in (("ended", ended), ("stopped", stopped)):
+        made = make_replicas(fit.model, measured, SMALL)
+        moved[name] = np.abs(made.fitted[-1] - made.counted[-1])
+        own = [fit.model.project(clique).values.reshape(-1) for clique in made.layout.cliques]
+        assert np.allclose(made.counted[-1], np.concatenate(own), atol=1e-3)
+    assert moved["ended"].max() < 0.5 < moved["stopped"].max()
 
 
 def test_models_that_contradict_measurements_are_wide() -> None:

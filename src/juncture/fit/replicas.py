@@ -8,6 +8,8 @@ with the noise of empty cells must show.
 
 Replicas are fitted to the end, also where the model stopped early, and from the uniform start. The
 model that a replica was drawn from is its truth: a fit that began there would hide its own error.
+So what stopping early did to the model is no part of their errors. It is known by itself: one more
+fit to the end, of the real measurements, beside the model.
 
 Everything is post-processing: it reads the model and the measurements, and spends nothing.
 """
@@ -63,6 +65,11 @@ class ReplicaRecipe:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InvalidInput(f"`seed` must be a whole number, at least 0; got {self.seed!r}.")
 
+    @property
+    def n_rows(self) -> int:
+        """The replicas, and the model itself."""
+        return self.n_replicas + 1
+
     def generator(self, *index: int) -> np.random.Generator:
         """The random numbers of one replica: they depend on no other one."""
         return np.random.default_rng([self.seed, *index])
@@ -70,7 +77,7 @@ class ReplicaRecipe:
 
 @dataclass(frozen=True, eq=False)
 class Replicas:
-    """Replicas as tables on the measured cliques, a row for each replica.
+    """Replicas as tables on the measured cliques: a row for each, and one for the model itself.
 
     Rows lie in the order of `layout`; all are numbers of records.
     """
@@ -80,12 +87,12 @@ class Replicas:
     total: float
     """The number of records of the model that they were drawn from."""
     fitted: Single
-    """What the model of each replica says."""
+    """What the model of each replica says; last, the real measurements fitted to the end."""
     counted: Single
-    """What the records of each replica say: the truth."""
+    """What the records of each replica say, the truth; last, what the model says."""
 
     def __post_init__(self) -> None:
-        shape = (self.recipe.n_replicas, self.layout.size)
+        shape = (self.recipe.n_rows, self.layout.size)
         for name in ("fitted", "counted"):
             array = getattr(self, name)
             if array.shape != shape or not np.isfinite(array).all():
@@ -112,7 +119,7 @@ def make_replicas(
     known: Sequence[Clique] = (),
     watch: Watch = ignore_progress,
 ) -> Replicas:
-    """Draw replicas of a fit, and fit them: as many fits as the recipe says.
+    """Draw replicas of a fit, and fit them: as many fits as the recipe says, and one more.
 
     - `model`: the model that was fitted.
     - `measurements`: what it was fitted to.
@@ -162,6 +169,7 @@ class _Workshop:
     def make(self) -> Replicas:
         """All replicas."""
         drawn = [self.draw(index) for index in range(self.recipe.n_replicas)]
+        drawn.append(self.take_model())
         with ThreadPoolExecutor(max_workers=min(cpu_count(), len(drawn))) as pool:
             rows = list(pool.map(self.fit, [noisy for _, noisy in drawn]))
         counted = np.array([counts for counts, _ in drawn], dtype=np.float32)
@@ -183,6 +191,16 @@ class _Workshop:
             for clique in self.known
         ]
         return counts, [*noisy, *exact]
+
+    def take_model(self) -> tuple[Vector, list[Measurement]]:
+        """What the model says, and what it was fitted to."""
+        tables = self.model.project_many(self.layout.cliques)
+        counts = np.concatenate([table.values.reshape(-1) for table in tables])
+        exact = [
+            Measurement(c, self.model.project(c).values, stddev=LITTLE_NOISE * self.least)
+            for c in self.known
+        ]
+        return counts, [*self.measurements, *exact]
 
     def count(self, records: Mapping[str, NDArray[np.integer]], clique: Clique) -> Vector:
         """How many records are in each cell."""
@@ -207,7 +225,7 @@ class _Workshop:
             oracle=self.model.oracle, constraints=self.constraints,
         )  # fmt: skip
         self.n_done += 1
-        self.watch("making replicas", self.n_done, self.recipe.n_replicas)
+        self.watch("making replicas", self.n_done, self.recipe.n_rows)
         tables = made.model.project_many(self.layout.cliques)
         return np.concatenate([table.values.reshape(-1) for table in tables], dtype=np.float32)
 

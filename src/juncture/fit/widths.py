@@ -10,6 +10,9 @@ What the measurements say by themselves (`fit/plain_estimates.py`) shows where i
   1 at most where the model fits; above, spreads grow with it.
 - An answer that its own plain estimate contradicts has an interval that reaches that estimate's.
 
+A model that stopped at the noise is off by what stopping has left out too. A fit of the same
+measurements to the end shows how much: that difference is added as one more error.
+
 Counts are skewed: fits put too much on some small counts and take it from many, so an answer is
 more often too large by far than too small. Down is a little further than up.
 """
@@ -100,14 +103,15 @@ class Widths:
         """How far the intervals of answers reach.
 
         - `errors`: of the replicas, on the first axis. One that is not a number is left out; where
-          most are, there is no interval.
+          most are, there is no interval. The last is how far a fit to the end is from the model.
         - `plain`: what measurements alone say of the answers, where they do.
         """
+        errors, moved = errors[:-1], np.nan_to_num(errors[-1])
         known = np.isfinite(errors)
         n = known.sum(axis=0)
         squares = np.where(known, errors, 0.0) ** 2
         spread = self.strain**_STRAIN_POWER * np.sqrt(squares.sum(axis=0) / np.maximum(n, 1))
-        spread = np.where(2 * n >= len(errors), spread, np.nan)
+        spread = np.where(2 * n >= len(errors), np.hypot(spread, moved), np.nan)
         factor = student_quantile(level, self.replicas.recipe.n_replicas)
         if plain is None:
             return Reach(factor * _DOWN[kind] * spread, factor * _UP[kind] * spread)

@@ -34,7 +34,7 @@ def read_replicas(
         return recipe
     layout = Layout(model.domain, [each.clique for each in measurements])
     fitted, counted = (
-        arrays[first + index].reshape(recipe.n_replicas, layout.size).astype(np.float32)
+        arrays[first + index].reshape(recipe.n_rows, layout.size).astype(np.float32)
         for index in range(2)
     )
     return Replicas(recipe, layout, model.total, fitted, counted)

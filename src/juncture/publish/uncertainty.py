@@ -164,7 +164,10 @@ class Uncertainty:
         self, answers: Vector, stacked: Vector, kind: Kind, asked: _Asked,
         plain: PlainEstimate | None,
     ) -> Reach:  # fmt: skip
-        """How far intervals reach, from what the replicas' models and then their records say."""
+        """How far intervals reach, from what the replicas' models and then their records say.
+
+        The last of both is the model itself, fitted to the end and as it is.
+        """
         fitted, counted = np.split(stacked, 2)
         reach = self.widths.find(answers, fitted - counted, asked.level, kind, plain)
         if not asked.population:
@@ -174,7 +177,7 @@ class Uncertainty:
             spread = np.maximum(answers, 1.0) * (1.0 - share)
         else:  # the records of a replica are a sample from the model
             with np.errstate(invalid="ignore"):
-                spread = np.nanmean((counted - answers) ** 2, axis=0)
+                spread = np.nanmean((counted[:-1] - answers) ** 2, axis=0)
         more = student_quantile(asked.level, 10_000) ** 2 * spread
         return Reach(np.sqrt(reach.down**2 + more), np.sqrt(reach.up**2 + more))
 
@@ -218,7 +221,7 @@ class Uncertainty:
         if self.bases.is_known(query):  # no replica is off
             answers = self.model.answer(query)
             shape = [block.n_rows(self.model.domain[n]) for n, block in query.blocks.items()]
-            return np.broadcast_to(answers.reshape(shape), [2 * self.recipe.n_replicas, *shape])
+            return np.broadcast_to(answers.reshape(shape), [2 * self.recipe.n_rows, *shape])
         holder = self.bases.find_holder(query)
         if holder is None:
             return None
@@ -250,7 +253,7 @@ class Uncertainty:
     ) -> IntervalSqlAnswer:  # fmt: skip
         """The answer to a SELECT, with intervals."""
         asked = _Asked(check_level(level), population)
-        n = 2 * self.recipe.n_replicas
+        n = 2 * self.recipe.n_rows
         share = 1.0 / self.model.total
 
         def ask(part: Kron) -> Vector | None:
