@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from juncture.engine import vector_ops
 from juncture.engine.gpu.interpreter import NumpyDevice
@@ -13,7 +14,7 @@ from juncture.engine.gpu.opcodes import Semiring
 from juncture.engine.gpu.runner import Modules, Runner, Verdict
 
 
-class CardArray:
+class CardArray(NDArrayOperatorsMixin):
     """An array like a card's: it obeys NumPy's protocols, and never mixes with NumPy's own."""
 
     __cuda_array_interface__ = None
@@ -47,41 +48,6 @@ class CardArray:
 
     def __float__(self) -> float:
         return float(self.values)
-
-    def __abs__(self) -> Any:
-        return np.abs(self)
-
-    def __add__(self, other: Any) -> Any:
-        return np.add(self, other)
-
-    def __iadd__(self, other: Any) -> Any:
-        self.values += _unwrap(other)
-        return self
-
-    def __sub__(self, other: Any) -> Any:
-        return np.subtract(self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return np.subtract(other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return np.multiply(self, other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Any:
-        return np.divide(self, other)
-
-    def __matmul__(self, other: Any) -> Any:
-        return np.matmul(self, other)
-
-    def __eq__(self, other: Any) -> Any:
-        return np.equal(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __gt__(self, other: Any) -> Any:
-        return np.greater(self, other)
 
     def get(self) -> np.ndarray:
         """Give the numbers as an array of NumPy."""
