@@ -112,7 +112,7 @@ def release(
         bool,
         typer.Option(
             "--replicas",
-            help="Make the replicas that intervals come from, and keep them in the file: 20 "
+            help="Make the replicas that intervals come from, and keep them in the file: 21 "
             "more fits, no budget. `juncture query` and `explore` then show intervals.",
         ),
     ] = False,

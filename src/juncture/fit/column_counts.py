@@ -27,6 +27,8 @@ from juncture.tables.queries.products import Kron
 Array = NDArray[np.float64]
 # What the total weighs, which all counts must add up to: that of noise of a thousandth of a record.
 _SURE = 1e3
+# Steps of the least squares, for each count.
+_MAX_STEPS = 30
 # How far counts may be off in the end, as a share of themselves.
 _TOLERANCE = 1e-4
 # The least share of the records that a value keeps: none becomes impossible by noise.
@@ -66,7 +68,11 @@ def estimate_counts(
             matrix, answers, stddev = told
             rows.append(matrix / stddev)
             values.append(answers / stddev)
-    found, _ = nnls(np.vstack(rows), np.concatenate(values))
+    matrix, goal = np.vstack(rows), np.concatenate(values)
+    try:
+        found, _ = nnls(matrix, goal, maxiter=_MAX_STEPS * size)
+    except RuntimeError:  # the budget is spent by now: less exact counts are better than none
+        found = np.maximum(np.linalg.lstsq(matrix, goal)[0], 0.0)
     return np.asarray(found)
 
 
