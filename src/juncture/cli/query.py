@@ -69,7 +69,7 @@ def query(
             "--interval",
             metavar="LEVEL",
             help="Add a plus-minus column: an interval that holds the table's own answer so often. "
-            "On, at 0.95, where the file has replicas; elsewhere they are made first: 20 "
+            "On, at 0.95, where the file has replicas; elsewhere they are made first: 21 "
             "fits.",
         ),
     ] = None,
