@@ -20,7 +20,10 @@ from numba.extending import intrinsic
 from juncture.engine.compiled.opcodes import MAX_LOOPS
 
 # Routines that only other compiled routines call need no entry point, which saves compiling one.
-inner = partial(njit, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# They have no expressions of whole arrays, which rewriting would look for.
+inner = partial(
+    njit, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, no_rewrites=True
+)
 
 U = np.uint64
 

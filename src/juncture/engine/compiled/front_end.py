@@ -70,7 +70,10 @@ def translate(entry_points: Iterable[tuple[Callable[..., Any], Any]]) -> llvm.Mo
     Their names have a prefix; everything else can be seen from nowhere else. This turns the
     compiler of the whole process into one that makes no machine code: use a process of its own.
     """
-    cpu_target.target_context._internal_codegen = _Translator("juncture")
+    context = cpu_target.target_context
+    context._internal_codegen = _Translator("juncture")
+    # What the compiler asks for here need not be translated; the rest is in `_COUNTS_NOTHING`.
+    context.incref = context.decref = _count_nothing
     compiled = {f.__name__: cfunc(s, error_model="numpy")(f) for f, s in entry_points}
     found: dict[_Translation, None] = {}
     for routine in compiled.values():
@@ -86,6 +89,10 @@ def translate(entry_points: Iterable[tuple[Callable[..., Any], Any]]) -> llvm.Mo
         if not value.is_declaration and not value.name.startswith(PREFIX):
             value.linkage = "internal"
     return whole
+
+
+def _count_nothing(_builder: object, _type: object, _value: object) -> None:
+    """Write no instruction that counts who refers to a value."""
 
 
 def _defined_names(module: llvm.ModuleRef) -> set[str]:

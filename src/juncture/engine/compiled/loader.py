@@ -40,7 +40,7 @@ _LOCK = threading.Lock()
 _LOG = logging.getLogger(__name__)
 _MAX_KEPT = 8
 # How long compiling takes alone on one core, and the longest unit of several at once.
-_ALONE_SECONDS, _PARALLEL_SECONDS = 22, 12
+_ALONE_SECONDS, _PARALLEL_SECONDS = 18, 10
 
 # A letter for each type of a routine's result and arguments, as in `entry_points`: v none,
 # d double, q 64-bit integer, u the same without a sign; capitals are addresses of arrays of these,
