@@ -17,6 +17,7 @@ from juncture.errors import InvalidInput
 from juncture.fit.basis import Bases, Basis
 from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
 from juncture.fit.solvers import EarlyStopping
+from juncture.fit.widths import Kind, Widths
 from juncture.publish.intervals import CellInterval, IntervalSqlAnswer
 from juncture.tables.noise import Noise
 from juncture.tables.queries.products import Query
@@ -182,26 +183,78 @@ def test_answers_agree(release: jn.Release) -> None:
     assert (both.lower <= both.answer).all()
 
 
+def find_ends(
+    answers: np.ndarray, errors: np.ndarray, deviation: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of 95 % intervals of counts, by the rule as the page tells it."""
+    own, moved = errors[:-1], errors[-1]
+    bias, spread = own.mean(axis=0), own.std(axis=0, ddof=1)
+    unsure = np.sqrt(spread**2 + 0.25 * (bias**2 + moved**2) + (0.1 * deviation) ** 2)
+    wide, further = student.ppf(0.975, len(own) - 1) * unsure, 1.25 * (bias - moved)
+    lower = answers - wide - np.where(further > 0.0, further, 0.0)
+    return np.maximum(lower, 0.0), answers + wide - np.where(further < 0.0, further, 0.0)
+
+
 def test_widths_are_those_of_the_replicas(release: jn.Release) -> None:
-    """Spread of the errors, a share of the plain deviation, Student's quantile; further down."""
+    """Deviation and bias of the errors, a share of the plain deviation, Student's quantile."""
     made, widths = release.uncertainty.replicas, release.uncertainty.widths
     errors = made.tables(made.fitted, ("b", "c")) - made.tables(made.counted, ("b", "c"))
     assert widths.strain == 1.0  # the fit is close to what was measured
-
-    def spread_of(errors: np.ndarray) -> np.ndarray:
-        """The replicas' own, and how far a fit to the end is from the model."""
-        own = np.sqrt((errors[:-1] ** 2).mean(axis=0))
-        return np.asarray(np.hypot(own, errors[-1]))
-
-    spread = np.hypot(spread_of(errors), 0.05 * 8.0)
     found = release.project(("b", "c"), interval=0.95)
-    quantile = student.ppf(0.975, 6)
-    assert np.allclose((found.upper - found.answer) / spread, quantile)
-    lower = np.maximum(found.answer - 1.15 * quantile * spread, 0.0)
-    assert np.allclose(found.lower, lower)
+    assert np.allclose([found.lower, found.upper], find_ends(found.answer, errors, 8.0), atol=1e-3)
     summed = release.project(("c",), interval=0.95)
-    own = np.hypot(spread_of(errors.sum(axis=1)), 0.05 * 16.0)
-    assert np.allclose((summed.upper - summed.answer) / own, quantile)
+    ends = find_ends(summed.answer, errors.sum(axis=1), 16.0)
+    assert np.allclose([summed.lower, summed.upper], ends, atol=1e-3)
+
+
+def test_a_bias_reaches_to_one_side(release: jn.Release) -> None:
+    """Errors that are all too large move the lower end, and averages twice as far as counts."""
+    answers, up = np.array([100.0]), np.linspace(4.0, 6.0, SMALL.n_replicas)
+    errors = np.array([*up, 0.0])[:, None]
+    reaches = {
+        kind: release.uncertainty.widths.find(answers, errors, 0.95, kind)
+        for kind in (Kind.COUNT, Kind.RATIO)
+    }
+    assert reaches[Kind.COUNT].down - reaches[Kind.COUNT].up == pytest.approx(1.25 * 5.0)
+    assert reaches[Kind.RATIO].down - reaches[Kind.RATIO].up == pytest.approx(2.0 * 5.0)
+    mirrored = release.uncertainty.widths.find(answers, -errors, 0.95, Kind.COUNT)
+    assert mirrored.up == pytest.approx(reaches[Kind.COUNT].down)
+
+
+def test_averages_are_held_against_measurements() -> None:
+    """A model that is wrong about an average has an interval that reaches the measured one.
+
+    By brute force: the mean of the noisy table, and its deviation to first order.
+    """
+    codes, rng = draw_codes(4000), np.random.default_rng(3)
+    measured = measure(codes, rng, stddev=4.0)
+    flat = [
+        jn.Factor(DOMAIN.project(m.clique), np.zeros(DOMAIN.project(m.clique).shape))
+        for m in measured
+    ]
+    wrong = jn.Model.of_potentials(DOMAIN, flat, total=4000.0)
+    made = jn.Release(model=wrong, measurements=measured, replicas=SMALL)
+    query = "SELECT b, AVG(a * a + 1) AS mean FROM t GROUP BY b ORDER BY b"
+    seen = list[tuple[np.ndarray, np.ndarray]]()
+    widths = made.uncertainty.widths
+
+    class Watched(Widths):
+        """Keeps what measurements say."""
+
+        def find(self, *arguments: Any) -> Any:
+            seen.append(arguments[4])
+            return super().find(*arguments)
+
+    made.uncertainty.widths = Watched(widths.model, widths.replicas, widths.plain)
+    rows = made.sql(query, interval=0.95)
+    x, table = np.arange(3.0) ** 2 + 1.0, measured[0].values.reshape(3, 4)
+    means = np.array([row[1] for row in rows.rows])
+    n = 4000.0 / 4.0
+    off = x[:, None] - means
+    assert np.allclose(seen[0][0], means + (off * table).sum(axis=0) / n)
+    assert np.allclose(seen[0][1], 4.0 * np.sqrt((off**2).sum(axis=0)) / n)
+    for cell, plain in zip(column(rows, 1), seen[0][0], strict=True):
+        assert cell.lower <= plain <= cell.upper
 
 
 def test_what_stopping_early_left_out_counts() -> None:

@@ -184,7 +184,7 @@ class _Workshop:
         """The counts of records drawn from the model, and what a curator might measure of them."""
         rng = self.recipe.generator(index)
         records = self.model.sample(self.n_records, rng=rng)
-        counts = np.concatenate([self.count(records, clique) for clique in self.layout.cliques])
+        counts = self.count_all(records)
         noisy = [self.measure(each, counts, rng) for each in self.measurements]
         exact = [
             Measurement(clique, self.count(records, clique), stddev=LITTLE_NOISE * self.least)
@@ -201,6 +201,23 @@ class _Workshop:
             for c in self.known
         ]
         return counts, [*self.measurements, *exact]
+
+    def count_all(self, records: Mapping[str, NDArray[np.integer]]) -> Vector:
+        """How many records are in each cell of every clique.
+
+        A clique that lies in a larger one is a sum over its table, if that has fewer cells than
+        there are records.
+        """
+        tables = dict[Clique, Vector]()
+        for clique in sorted(self.layout.cliques, key=len, reverse=True):
+            holder = next((each for each in tables if set(clique).issubset(each)), None)
+            if holder is None or self.domain.size_of(holder) > self.n_records:
+                tables[clique] = self.count(records, clique)
+            else:
+                sizes = [self.domain[name] for name in holder]
+                others = tuple(i for i, name in enumerate(holder) if name not in clique)
+                tables[clique] = tables[holder].reshape(sizes).sum(axis=others).reshape(-1)
+        return np.concatenate([tables[clique] for clique in self.layout.cliques])
 
     def count(self, records: Mapping[str, NDArray[np.integer]], clique: Clique) -> Vector:
         """How many records are in each cell."""

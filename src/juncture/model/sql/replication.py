@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from juncture.model.sql.aggregates import Aggregate, Total, compute
+from juncture.model.sql.aggregates import MIN_SHARE, Aggregate, Total, compute
 from juncture.model.sql.answer import SqlAnswer
 from juncture.model.sql.factored import Factored
 from juncture.model.sql.groups import GroupTable, Outputs, known_column
@@ -65,7 +65,7 @@ class ReplicatedColumn(NamedTuple):
     """How many records a count, sum or average is of, and the size of what a record that is added
     or missing changes in it; None for other outputs."""
     plain: tuple[Vector, Vector] | None = None
-    """What measurements alone say of a count or sum, and its deviation; None for other outputs."""
+    """What measurements alone say of a count, sum or average, and its deviation; else None."""
 
 
 class ReplicatedAnswer(NamedTuple):
@@ -140,28 +140,60 @@ def _find_plain(
     question: Question, node: Expr, way: Factored, groups: GroupTable, rows: list[int],
     replies: Replies,
 ) -> tuple[Vector, Vector] | None:  # fmt: skip
-    """What measurements alone say of a count, or of a sum that is one factored query."""
+    """What measurements alone say of a count, or of a sum or average that is one factored query."""
     aggregate = question.aggregates.get(write(node.unnest()))
-    if aggregate is None or not isinstance(aggregate.node, exp.Count | exp.Sum):
+    if aggregate is None or not isinstance(aggregate.node, exp.Count | exp.Sum | exp.Avg):
         return None
-    is_sum = isinstance(aggregate.node, exp.Sum)
-    if is_sum and len(way.split(aggregate.arguments[0])) > 1:
+    if aggregate.arguments and len(way.split(aggregate.arguments[0])) > 1:
         return None
     assert groups.cells is not None
     cells = groups.cells[rows]
 
-    def read(index: int) -> Vector:
-        def total(sums: Total) -> Vector:
-            if is_sum and not sums.factors:  # how many records the sum is of: not asked for
-                return np.ones(way.shape)
-            question, constant = way.make_query(sums)
-            value = constant * replies.ask_plain(question)[index]
-            return (value if index == 0 else np.abs(value)).reshape(way.shape)
+    def ask(total: Total) -> tuple[Vector, Vector]:
+        query, constant = way.make_query(total)
+        value, stddev = (each.reshape(-1)[cells] for each in replies.ask_plain(query))
+        return constant * value, abs(constant) * stddev
 
-        values, _ = compute(aggregate, way.split, total, way.n_records)
-        return np.asarray(np.asarray(values).reshape(-1)[cells])
+    conditions, arguments = aggregate.conditions, aggregate.arguments
+    if isinstance(aggregate.node, exp.Count):
+        value, stddev = ask(Total((), arguments, conditions, counts_outside=True))
+        return way.n_records * value, way.n_records * stddev
+    sums = Total(arguments, arguments, conditions)
+    if isinstance(aggregate.node, exp.Sum):
+        value, stddev = ask(sums)
+        return way.n_records * value, way.n_records * stddev
 
-    return read(0), read(1)
+    def read(total: Total) -> Vector:
+        return np.asarray(way.total(total).reshape(-1)[cells])
+
+    return _find_plain_mean(sums, ask, read)
+
+
+def _find_plain_mean(
+    sums: Total, ask: Callable[[Total], tuple[Vector, Vector]], read: Callable[[Total], Vector]
+) -> tuple[Vector, Vector]:
+    """What measurements alone say of an average a, to first order around the model's.
+
+    The sum of x - a over the records is zero for the model; what it is for the measurements, over
+    the number of records, is how much larger the average is. Groups have different a: the sums
+    of x, x - h and x - 2 h give it for all of them, since it is a line in a, and its variance is a
+    parabola. None of these is the number of records alone, which others may have measured too.
+    """
+    (x,) = sums.factors
+    n = read(sums._replace(factors=()))
+    n = np.where(n > MIN_SHARE, n, np.nan)
+    mean = read(sums) / n
+    step = float(np.nanmax(np.abs(mean), initial=0.0)) or 1.0
+
+    def ask_less(times: float) -> tuple[Vector, Vector]:
+        less = exp.Sub(this=exp.Paren(this=x.copy()), expression=exp.Literal.number(times * step))
+        return ask(sums._replace(factors=(less,)))
+
+    (first, sd_0), (second, sd_1), (_, sd_2) = ask(sums), ask_less(1.0), ask_less(2.0)
+    bend = (sd_2**2 - 2.0 * sd_1**2 + sd_0**2) / 2.0
+    at = mean / step
+    variance = sd_0**2 + at * (sd_1**2 - sd_0**2 - bend) + at**2 * bend
+    return mean + (first + at * (second - first)) / n, np.sqrt(np.maximum(variance, 0.0)) / n
 
 
 def _sum_factored(
