@@ -15,11 +15,9 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "experiments" / "reproduce.py"
 PARTS = {
     "data_sets", "grid", "sweep", "scaling", "losses", "stopping", "any_width", "any_width_times",
-    "adaptive", "ablation", "coverage",
+    "adaptive", "ablation", "coverage", "learning",
 }  # fmt: skip
-# Runs only where an environment with scikit-learn is named.
-WITH_PEER = {"learning"}
-WITHOUT_PLOT = {"data_sets", "any_width_times", "adaptive", "ablation", "coverage"}
+WITHOUT_PLOT = {"data_sets", "any_width_times", "adaptive", "ablation", "coverage", "learning"}
 
 
 def reproduce(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -47,7 +45,7 @@ def rows(out: Path, name: str) -> list[dict[str, str]]:
 def test_every_experiment_leaves_results_plots_and_its_part_of_the_page(quick: Path) -> None:
     """Nothing is missing, and every picture that the page shows exists."""
     names = {path.stem for path in (quick / "results").iterdir()}
-    assert names == PARTS | WITH_PEER
+    assert names == PARTS
     page = (quick / "RESULTS.md").read_text()
     for part in PARTS:
         assert f"(`{part}`)" in page
