@@ -60,17 +60,25 @@ def release(
     data: DataFile,
     schema: SchemaFile,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="The release file to write (.jct).")
-    ],
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="The release file to write (.jct). By default it has the name of the table, in "
+            "the current folder.",
+        ),
+    ] = None,
     ledger: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--ledger",
             metavar="FILE",
             help="The file that records what is spent. An existing ledger is continued; a new one "
-            "gets the budget of this release.",
+            "gets the budget of this release. By default it lies beside DATA, with its name: all "
+            "releases of a table belong in one ledger.",
         ),
-    ],
+    ] = None,
     new_ledger: Annotated[
         bool,
         typer.Option(
@@ -132,8 +140,7 @@ def release(
 
     \b
     Examples:
-      juncture release people.csv --schema people.toml --epsilon 1 \\
-          --out people.jct --ledger people.ledger
+      juncture release people.csv --schema people.toml --epsilon 1 --delta 1e-6
       juncture release people.parquet --schema people.toml --epsilon 1 --delta 1e-9 \\
           --mechanism mwem --triples 15 --out people.jct --ledger people.ledger
     """
@@ -146,6 +153,8 @@ def release(
     from juncture.workflow.release import resolve_neighbours
 
     private = find_table(data, table, no_header)
+    out = out or Path(f"{private.table or private.stem}.jct")
+    ledger = ledger or private.path.parent / f"{private.stem}.ledger"
     refuse_existing(out, force=force, read=[private.path, schema, ledger])
     refuse_same("--ledger", ledger, [private.path, schema])
     require_file(schema, "--schema")

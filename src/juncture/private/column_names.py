@@ -36,11 +36,14 @@ _TEXTS = _list(
 _DATES = _list(
     "date dob birthday birthdate timestamp datetime since until admitted discharged joined"
 )
+# Not month or day: both are often names, and few enough to be categories as numbers, too.
 _NUMBERS = _list(
-    "age year years month months amount price cost income salary wage pay earnings revenue balance "
-    "weight height length width count total sum mean average rate ratio score percent share gain "
-    "loss hours minutes seconds days weeks distance temperature pressure dose number num quantity "
-    "qty visits bmi latitude longitude lat lon"
+    "age year years months amount price cost costs fee fare rent tax income salary wage pay "
+    "earnings revenue sales profit budget debt balance value weight height length width depth "
+    "size area volume speed count total sum mean average rate ratio score points percent share "
+    "gain loss duration delay hours minutes seconds days weeks distance miles mileage temperature "
+    "pressure dose glucose cholesterol insulin number num quantity qty visits attempts children "
+    "siblings rooms bedrooms bathrooms population capacity bmi latitude longitude lat lon"
 )
 
 

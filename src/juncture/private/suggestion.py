@@ -33,7 +33,9 @@ _HEAD = """\
 #
 # 1. Set every {mark}: bounds that are known without the data, such as ages from 0 to 110. Values
 #    beyond them count as the nearest inside.
-# 2. Correct the kinds, and remove columns that should not be released.
+# 2. Correct the kinds, and remove columns that should not be released. Columns whose names say
+#    nothing are taken for categories: where they hold numbers, write kind = "number", bounds and
+#    bins = "private".
 # 3. juncture schema check FILE, then juncture release DATA --schema FILE --epsilon 1 --delta 1e-6
 #
 # bins = "private" finds bins, values = "private" the frequent values, for part of the budget;

@@ -71,6 +71,16 @@ class TableFile:
             raise InvalidInput(f"`table` must be the one after '::' in the path; got {table!r}.")
         return cls(Path(text), name, header)
 
+    @property
+    def stem(self) -> str:
+        """The name of the file without its endings.
+
+        >>> TableFile(Path("data/people.csv.gz")).stem
+        'people'
+        """
+        name = self.path.resolve().name if self.path.name in ("", "..") else self.path.name
+        return Path(name.removesuffix(".gz")).stem
+
 
 AnyTable = str | Path | TableFile | duckdb.DuckDBPyRelation | ArrowTable
 """Every kind of table that DuckDB can read."""
