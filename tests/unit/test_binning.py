@@ -111,7 +111,7 @@ def test_bins_stand_above_the_noise_and_are_few_enough(seed: int) -> None:
     assert covers(chosen.pieces, n_cells)
     assert len(chosen.bins) <= max_bins
     held = [masses[first:stop].sum() for first, stop in chosen.bins]
-    assert len(held) == 1 or min(held) >= 0.5 * noise
+    assert len(held) == 1 or min(held) >= 0.25 * noise
     assert {stop for _, stop in chosen.bins} <= {stop for _, stop in chosen.pieces}
     heavy = int(np.argmax(masses))
     others = masses.sum() - masses[heavy]
@@ -119,6 +119,15 @@ def test_bins_stand_above_the_noise_and_are_few_enough(seed: int) -> None:
         3.0 * noise, others / 2
     ):
         assert (heavy, heavy + 1) in chosen.bins
+
+
+def test_a_smooth_column_of_few_numbers_keeps_bins_for_its_tails() -> None:
+    """Numbers that are all heavy, but no heavier than those beside them, do not each take a bin."""
+    masses = 40_000.0 * np.exp(-((np.arange(121) - 30.0) ** 2) / 60.0) / 13.7
+    bins = choose_bins(masses, 32, range_noise=60.0).bins
+    assert sum(stop == first + 1 for first, stop in bins) < 20
+    spiked = masses + 3000.0 * (np.arange(121) == 40)
+    assert (40, 41) in choose_bins(spiked, 32, range_noise=60.0).bins
 
 
 def test_equal_masses_make_equal_bins() -> None:

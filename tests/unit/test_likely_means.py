@@ -29,7 +29,7 @@ def mean_by_bins(column: Number | Integer, numbers: np.ndarray, seed: int = 0) -
     counts = np.bincount(codes, minlength=len(column.bins)).astype(float)
     counts += np.random.default_rng(seed).normal(0, NOISE, len(counts))
     own = [float((numbers == value).sum()) for value in column.special]
-    likely = column.with_likely_means(np.array([*own, *counts]), 2 * NOISE)
+    likely = column.with_likely_spread(np.array([*own, *counts]), 2 * NOISE)
     weights = np.maximum(np.array([*own, *counts]), 0.0)
     return float(likely.coding.numbers @ weights / weights.sum())
 
@@ -75,16 +75,16 @@ def test_spikes_do_not_bend_their_neighbours() -> None:
     column = Number(edges=tuple(np.linspace(0, 1000, 6).tolist()), special=(0.0,))
     assert mean_by_bins(column, numbers) == pytest.approx(numbers.mean(), rel=0.05)
     alone = Integer.between([0, 1, 200, 400, 600, 999])
-    likely = alone.with_likely_means(np.array([9000.0, 199, 200, 200, 400]), 1.0)
+    likely = alone.with_likely_spread(np.array([9000.0, 199, 200, 200, 400]), 1.0)
     np.testing.assert_allclose(likely.coding.numbers, alone.coding.numbers, rtol=2e-3)
 
 
 def test_public_means_stay(tmp_path: Path) -> None:
     """What the schema says is not replaced; a release keeps what it inferred."""
     public = Number(edges=(0.0, 10.0, 20.0, 30.0), means=(4.0, 14.0, 24.0))
-    assert public.with_likely_means(np.array([900.0, 90.0, 9.0]), 1.0) is public
+    assert public.with_likely_spread(np.array([900.0, 90.0, 9.0]), 1.0) is public
     far = Number(edges=(1e9, 1e9 + 1, 1e9 + 2, 1e9 + 3))
-    assert far.with_likely_means(np.array([900.0, 90.0, 9.0]), 1.0).means
+    assert far.with_likely_spread(np.array([900.0, 90.0, 9.0]), 1.0).means
     schema = Schema({"pay": Number(edges=EDGES["four"]), "age": Integer(low=0, high=9)})
     codes = np.searchsorted(EDGES["four"], SAMPLES["lognormal"], side="right") - 1
     source = CodedTable(schema.domain, {"pay": codes, "age": codes % 10}, schema)

@@ -4,15 +4,17 @@ Counts become non-negative by making their running sums rise: isotonic regressio
 sum further from the truth than the worst of them was (it never increases the largest error), so
 counts of ranges keep their accuracy. Then
 
-- a cell that holds as many records as a bin should gets a bin of its own: 0 among capital gains;
+- a cell that holds as many records as a bin should, and far more than those beside it, gets a bin
+  of its own: 0 among capital gains;
 - other cells are put together into bins that are narrow where records are many, but not as narrow
-  as bins of equal mass would be: widths follow the density to the power of -1/3, which leaves the
-  least error of a histogram. Bins of equal mass are so wide in the tails that what lies inside them
-  matters more than the noise on them;
-- what is below the noise is never a bin, but part of its smaller neighbour.
+  as bins of equal mass would be: most of a bin's width follows the density to the power of -1/3,
+  which leaves the least error of a histogram, the rest is the same everywhere. Bins of equal mass
+  are so wide in the tails that what lies inside them matters more than the noise on them, and a
+  smooth column would be known less well than by bins of one width;
+- what is far below the noise on a range is never a bin, but part of its smaller neighbour.
 
 Inside bins, cells are put together into pieces over which counts are spread evenly, as far as the
-noise can tell: a smooth density needs few, and is not made rough by noise.
+noise can tell: a smooth density needs none, and is not made rough by noise.
 """
 
 from __future__ import annotations
@@ -26,13 +28,18 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Span = tuple[int, int]
 
-# A bin holds at least this many standard deviations of the noise on a range; a running sum inside a
-# bin leaves a straight line by so many. Both, and the power, were tuned on made-up columns
-# (by simulation, and experiments/private_bins.py).
-_BIN_NOISE, _PIECE_NOISE = 0.5, 1.5
+# A bin holds at least this many standard deviations of the noise on a range. Where a running sum
+# leaves a straight line by so many, densities are taken to differ when widths are chosen; inside a
+# bin it takes more: what the counts of bins say of its inside is better than a piece made of noise.
+# All of these, and the power, were tuned on made-up columns (by simulation, and
+# experiments/private_bins.py).
+_BIN_NOISE, _DENSITY_NOISE, _PIECE_NOISE = 0.25, 1.5, 2.5
 _POWER = 1.0 / 3.0
-# A cell with this share of what a bin should hold stands alone.
-_ALONE = 0.7
+# The share of the bins that would have one width.
+_EVEN = 0.4
+# A cell with this share of what a bin should hold stands alone, if it has so many times the records
+# of each cell beside it.
+_ALONE, _SPIKE = 0.7, 2.0
 _ROUNDS = 20
 
 
@@ -67,16 +74,16 @@ def choose_bins(masses: Array, max_bins: int, *, range_noise: float) -> Bins:
     ((0, 1), (1, 4), (4, 7))
     """
     below = np.concatenate([[0.0], np.cumsum(masses)])
-    tolerance = _PIECE_NOISE * range_noise
-    weights = _weigh(masses, below, max_bins, tolerance)
+    weights = _weigh(masses, below, max_bins, _DENSITY_NOISE * range_noise)
     spans = _gather(weights, _find_target(weights, max_bins))
     bins = _limit(spans, masses, max_bins, _BIN_NOISE * range_noise)
+    tolerance = _PIECE_NOISE * range_noise
     pieces = [piece for span in bins for piece in _divide_evenly(below, span, tolerance)]
     return Bins(tuple(bins), tuple(pieces))
 
 
 def _weigh(masses: Array, below: Array, max_bins: int, tolerance: float) -> Array:
-    """What each cell takes of a bin: a power of the density around it, as far as noise can tell.
+    """What each cell takes of a bin: by a power of the density around it, as far as noise can tell.
 
     A cell that should stand alone takes more than a bin.
     """
@@ -84,8 +91,10 @@ def _weigh(masses: Array, below: Array, max_bins: int, tolerance: float) -> Arra
     for first, stop in _divide_evenly(below, (0, len(masses)), tolerance):
         density = float(below[stop] - below[first]) / (stop - first)
         weights[first:stop] = max(density, 0.0) ** _POWER
-    alone = masses >= _ALONE * _find_target(masses, max_bins)
-    return np.where(alone & (masses > 0.0), 1.0 + weights.sum(), weights)
+    weights = (1.0 - _EVEN) * weights / max(float(weights.sum()), 1e-300) + _EVEN / len(weights)
+    beside = np.maximum(np.append(0.0, masses[:-1]), np.append(masses[1:], 0.0))
+    alone = (masses >= _ALONE * _find_target(masses, max_bins)) & (masses > _SPIKE * beside)
+    return np.where(alone, 1.0 + weights.sum(), weights)
 
 
 def _divide_evenly(below: Array, span: Span, tolerance: float) -> list[Span]:

@@ -15,7 +15,6 @@ from juncture.fit.summary import FitSummary
 from juncture.model.model import Model
 from juncture.privacy.guarantee import Guarantee
 from juncture.publish.release import Release
-from juncture.tables.columns.bins import Binned
 from juncture.tables.domain import Clique
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
@@ -85,15 +84,15 @@ class RunResult:
         )
 
     def _likely_schema(self, model: Model) -> Schema | None:
-        """The schema, with the likely means of bins: post-processing of the noisy counts."""
+        """The schema, with numbers spread in their bins as counts suggest: post-processing."""
         if self.schema is None:
             return None
         noise = [float(np.median(each.stddev)) for each in self.measurements]
         floor = 2.0 * float(np.median(noise)) if noise else 1.0
         columns = {
-            name: column.with_likely_means(model.one_way(name), floor)
-            if isinstance(column, Binned) and name not in model.unmeasured
-            else column
+            name: column
+            if name in model.unmeasured
+            else column.with_likely_spread(model.one_way(name), floor)
             for name, column in self.schema.columns.items()
         }
         return replace(self.schema, columns=columns)

@@ -154,6 +154,13 @@ class Column(ABC):
         """The coding of these meanings; kinds whose intervals hold whole numbers or days say so."""
         return Coding(meanings)
 
+    def with_likely_spread(self, counts: NDArray[np.float64], floor: float) -> Self:  # noqa: ARG002
+        """The column with values spread inside its codes as their counts suggest.
+
+        - `floor`: what is added to counts, so that noise makes no slope.
+        """
+        return self
+
     @classmethod
     def from_toml(cls, entries: TomlTable) -> Self:
         """The column that a table of TOML describes; by default, entries are the class's fields.

@@ -73,17 +73,20 @@ class Binned(Column):
         means = [m if isinstance(b, tuple) else None for b, m in zip(self.bins, self.means)]  # noqa: B905
         return Coding(meanings, means=(*[None] * len(self.special), *means, *[None] * n_after))
 
-    def with_likely_means(self, counts: NDArray[np.float64], floor: float) -> Self:
-        """The column with the means that the counts of its codes suggest, unless it knows better.
+    def with_likely_spread(self, counts: NDArray[np.float64], floor: float) -> Self:
+        """The column with its numbers spread inside bins as the counts of its codes suggest.
 
-        Only bins that touch each other tell about each other; a single value beside them does not.
+        A fine histogram follows the counts. Without one, bins get likely means, unless their means
+        are public: only bins that touch each other tell about each other; a single value beside
+        them does not.
         """
+        if self.fine is not None:
+            ends = [each if isinstance(each, tuple) else _cell(each) for each in self.bins]
+            inside = counts[len(self.special) : self.n_regular]
+            whole = self.coding.counts_whole
+            return replace(self, fine=self.fine.follow_counts(ends, inside, whole=whole))
         spreads = self.coding.spreads[len(self.special) : self.n_regular]
-        if (
-            self.fine is not None
-            or self.means
-            or sum(spread is not None for spread in spreads) < _MIN_BINS
-        ):
+        if self.means or sum(spread is not None for spread in spreads) < _MIN_BINS:
             return self
         bins = zip(spreads, self.bins, counts[len(self.special) :], strict=False)
         means = [float(b) if s is None else s.mean(s.low, s.high) for s, b, _ in bins]  # type: ignore[arg-type]
@@ -159,6 +162,11 @@ def draw_stepped(
         ways += [code + share for share in steps.below]
         numbers += steps.edges
     return np.asarray(np.interp(indices + uniform, ways, numbers))
+
+
+def _cell(number: Any) -> tuple[float, float]:  # noqa: ANN401
+    """The cell of a whole number that has a bin of its own."""
+    return float(number), float(number) + 1.0
 
 
 def _touching(spreads: Sequence[Spread | None]) -> list[tuple[int, int]]:

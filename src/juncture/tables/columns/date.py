@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -110,6 +110,14 @@ class Date(Column):
     def make_coding(self, meanings: tuple[Meaning, ...]) -> Coding:
         """The coding, whose intervals are periods of days."""
         return Coding(meanings, period=self.period, fine=self.fine)
+
+    def with_likely_spread(self, counts: NDArray[np.float64], floor: float) -> Self:  # noqa: ARG002
+        """The column whose days lie inside periods as the counts suggest, if these were found."""
+        if self.fine is None:
+            return self
+        days = [period for period in self.regular if isinstance(period, tuple)]
+        fine = self.fine.follow_counts(days, counts[: self.n_regular], whole=True)
+        return replace(self, fine=fine)
 
     @classmethod
     def from_toml(cls, entries: TomlTable) -> Self:
