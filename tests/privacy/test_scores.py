@@ -28,7 +28,8 @@ from juncture.privacy.score import (
 from juncture.private.curator import Curator
 from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Clique, Domain
-from juncture.tables.queries import Identity, Kron, Prefix
+from juncture.tables.factor import Factor
+from juncture.tables.queries import Buckets, Identity, Kron, Prefix
 
 DOMAIN = Domain({"a": 3, "b": 2})
 RNG = np.random.default_rng(5)
@@ -157,3 +158,26 @@ def test_nothing_to_choose_from_costs_nothing(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="must have at least one candidate"):
             door.select(score, Pure(1.0))
     assert door.ledger.events == []
+
+
+def test_each_candidate_has_its_own_distance() -> None:
+    """Whole tables and merged ones, axes in any order: each score is that of its own counts."""
+    table, rng = tables(3)[7], np.random.default_rng(2)
+    merged = Kron({"a": Buckets([0, 1, 1]), "b": Identity()})
+    answers: dict[Clique, Any] = {
+        ("a",): rng.uniform(0, 3, 3),
+        ("a", "b"): rng.uniform(0, 2, 4),
+        ("b", "a"): Factor(DOMAIN, rng.uniform(0, 2, (3, 2))),
+        ("b",): rng.uniform(0, 3, 2),
+    }
+    score = MarginalError(answers, queries={("a", "b"): merged})
+    counts = table.exact_counts(list(answers))
+    found = score.bind(Setting(DOMAIN, Neighbours.ADD_OR_REMOVE, None)).evaluate(counts)
+    pair = counts[1].values
+    expected = [
+        np.abs(counts[0].values - answers["a",]).sum(),
+        np.abs([*pair[0], *(pair[1] + pair[2])] - answers["a", "b"]).sum(),
+        np.abs(counts[2].values.T - answers["b", "a"].values).sum(),
+        np.abs(counts[3].values - answers["b",]).sum(),
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-5)  # answers are rounded to the unit

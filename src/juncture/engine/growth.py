@@ -52,15 +52,22 @@ class IncrementalElimination:
         self._parent = {bucket.vertex: parent_of(bucket, self._position) for bucket in self._order}
         self._children = _invert(self._parent)
         self.cells = sum(map(self._old_weight, self._position))
+        # An upper bound: of all buckets, also those that lie inside others.
+        self._all_cells = sum(self._weight(self._neighbours[v], v, set()) for v in self._used)
 
     def cells_with(self, clique: Iterable[int]) -> int:
         """The cells of a junction tree that holds the clique as well."""
         return self._find_best(frozenset(clique))[0]
 
     def fits_with(self, clique: Iterable[int], max_cells: int) -> bool:
-        """Whether those are at most so many: the order is searched again only where it decides."""
+        """Whether those are at most so many: counted, and searched for, only where it decides."""
         vertices = frozenset(clique)
-        kept = self._cells_after(self._propagate(vertices))
+        changed = self._propagate(vertices)
+        # Every bucket of the new order is an old one, or one of those that changed.
+        grown = (self._weight(scope, vertex, set()) for vertex, scope in changed.items())
+        if self._all_cells + sum(grown) <= max_cells:
+            return True
+        kept = self._cells_after(changed)
         return kept <= max_cells or self._find_best(vertices)[0] <= max_cells
 
     def buckets_with(self, clique: Iterable[int]) -> list[Bucket]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from string import ascii_letters
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from juncture.model.calibration import Calibration
 from juncture.model.pair_routes import Edge, Routes, Stop
-from juncture.model.table import Table, multiply
+from juncture.model.table import Table
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.layout import Vector
 
@@ -112,8 +112,10 @@ class PairQuery:
             self._visit(stop)
             for edge in stop.finished:
                 del self._rows[edge]
-        for source, target in routes.apart:
-            self._keep((source, target), multiply(self._sum_alone(source), self._sum_alone(target)))
+        alone = {n: self._sum_alone(n) for n in dict.fromkeys(chain.from_iterable(routes.apart))}
+        for pair in routes.apart:  # most pairs of a wide table, before much was measured
+            source, target = (alone[name].values for name in pair)
+            self._keep(pair, Table(source[:, None] * target, pair))
         fetch = self._tree.fetch
         return {key: Table(fetch(t.values), t.axes) for key, t in self._answers.items()}
 

@@ -123,20 +123,20 @@ class MarginalError(Score[Clique]):
 
     def bind(self, setting: Setting) -> BoundScore:
         """See the class for the sensitivity."""
-        domain = setting.domain
-        operators = [
-            _disjoint_operator(domain, clique, query)
-            for clique, query in zip(self._cliques, self._queries, strict=True)
-        ]
-        triples = zip(self._cliques, self._answers, operators, strict=True)
-        answers = [_check_answer(domain, *each) for each in triples]
+        each = zip(self._cliques, self._queries, self._answers, strict=True)
+        pairs = [_bind_answer(setting.domain, *one) for one in each]
+        operators, given = [operator for operator, _ in pairs], [answer for _, answer in pairs]
+        # One array for all candidates: wide tables have thousands of them, in every round.
+        answers = score_units.validate(_join(given))
+        sizes = np.array([answer.size for answer in given], dtype=np.int64)
         moves = self.find_sensitivity(setting.neighbours)
 
         def evaluate(tables: Sequence[Factor]) -> Array:
-            distances = [
-                score_units.total(np.abs(operator.apply(table.values) - answer))
-                for table, answer, operator in zip(tables, answers, operators, strict=True)
+            counts = [
+                table.values if operator is None else operator.apply(table.values)
+                for table, operator in zip(tables, operators, strict=True)
             ]
+            distances = score_units.totals(np.abs(_join(counts) - answers), sizes)
             scores = np.minimum(distances, score_units.MAX_SCORE) - self._penalties
             return np.asarray(scores if self._weights is None else scores * self._weights)
 
@@ -354,9 +354,8 @@ def _check_row(domain: Domain, clique: Clique, row: ArrayLike) -> Array:
 
 def _disjoint_operator(domain: Domain, clique: Clique, query: Query) -> Operator:
     """Bind a query to a clique; refuses one of which a record is in several answers."""
-    table_domain(domain, clique)  # refuses one that is too large for a table
     operator = counting_operator(domain, clique, query)
-    if not isinstance(query, Identity) and operator.l1_sensitivity > 1.0:
+    if operator.l1_sensitivity > 1.0:
         raise InvalidInput(
             "`queries` must have each record in one answer at most; got "
             f"{describe_query(query)}. Use Identity, Buckets, Subset or Total."
@@ -364,19 +363,29 @@ def _disjoint_operator(domain: Domain, clique: Clique, query: Query) -> Operator
     return operator
 
 
-def _check_answer(
-    domain: Domain, clique: Clique, answer: ArrayLike | Factor, operator: Operator
-) -> Array:
-    subdomain = domain.project(clique)
+def _bind_answer(
+    domain: Domain, clique: Clique, query: Query, answer: ArrayLike | Factor
+) -> tuple[Operator | None, Array]:
+    """The operator of a query, None where it is every count, and the answer for it."""
+    subdomain, operator = table_domain(domain, clique), None
+    if not isinstance(query, Identity):
+        operator = _disjoint_operator(domain, clique, query)
     if isinstance(answer, Factor):
-        answer = operator.apply(answer.transpose(subdomain).values)
-    table = np.asarray(answer, dtype=np.float64)
-    if table.size != operator.n_rows or not np.isfinite(table).all():
+        table = answer.transpose(subdomain).values
+        answer = table if operator is None else operator.apply(table)
+    numbers = np.asarray(answer, dtype=np.float64)
+    n_rows = subdomain.size if operator is None else operator.n_rows
+    if numbers.size != n_rows or not np.isfinite(numbers).all():
         raise InvalidInput(
-            f"`answers` must be {operator.n_rows} finite numbers for {subdomain.attributes}; got "
-            f"{table.size}. Project the model on the clique."
+            f"`answers` must be {n_rows} finite numbers for {subdomain.attributes}; got "
+            f"{numbers.size}. Project the model on the clique."
         )
-    return score_units.validate(table)
+    return operator, numbers
+
+
+def _join(tables: Sequence[Array]) -> Array:
+    """The cells of all tables in one flat array."""
+    return np.concatenate([np.zeros(0), *(table.reshape(-1) for table in tables)])
 
 
 def _check_weights(weights: Sequence[float]) -> Array:

@@ -44,6 +44,18 @@ def total(values: NDArray[np.float64]) -> float:
     return float(values.sum())
 
 
+def totals(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The sums of consecutive parts of so many values each: exact as `total` is.
+
+    >>> totals(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 1]))
+    array([3., 0., 4.])
+    """
+    sums, held = np.zeros(len(sizes)), sizes > 0
+    if held.any():
+        sums[held] = np.add.reduceat(values, (np.cumsum(sizes) - sizes)[held])
+    return sums
+
+
 def draw(
     exponents: NDArray[np.float64], draws: int, randbelow: Callable[[int], int]
 ) -> NDArray[np.int64]:

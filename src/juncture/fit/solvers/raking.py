@@ -32,7 +32,7 @@ from juncture.fit.solvers.noise_splitting import (
     split_noise,
 )
 from juncture.fit.solvers.problem import Iterate, Iterates, Problem
-from juncture.fit.solvers.raking_path import Path
+from juncture.fit.solvers.raking_path import Path, find_pace
 from juncture.fit.summary import Status
 from juncture.tables.layout import Vector
 
@@ -64,7 +64,7 @@ class Raking:
     tolerance: float = 2e-3
     """The fit has settled where three stages in turn lower the loss by less than this share."""
     draws: int = 2
-    """How many times the noise is split, to find where to stop."""
+    """How many times the noise is split, to find where to stop; once where cliques are many."""
     division: float = 1.0
     """How the noise is split: the half that is fitted has 1 + division**2 times the variance."""
     rng: Random = 0
@@ -112,7 +112,8 @@ class Raking:
         loss = require_fit_loss(problem)
         rng, start = make_generator(self.rng, loss), np.where(excluded, -np.inf, 0.0)
         curves = []
-        for _ in range(self.draws):
+        n_splits = min(self.draws, find_pace(len(oracle.layout.cliques)).n_splits)
+        for _ in range(n_splits):
             fitted, holdout = split_noise(loss, self.division, rng)
             path = Path(
                 problem, fitted, oracle, start, patient=True, n_records=_SPLIT_RECORDS,
