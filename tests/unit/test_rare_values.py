@@ -16,6 +16,7 @@ from juncture.mechanisms.aim import AIM
 from juncture.mechanisms.mechanism import Mechanism
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mst import MST
+from juncture.mechanisms.rare_forecast import RareForecast, RareTerms
 from juncture.mechanisms.rare_values import Merging, RareValues, merge_values
 from juncture.mechanisms.tiers import Tiers
 from juncture.privacy.accounting import Neighbours
@@ -77,15 +78,66 @@ def test_a_merged_table_is_the_sum_of_its_cells() -> None:
 
 
 def test_where_rare_values_are_merged() -> None:
-    """Never in single columns; by itself only in tables that are too large otherwise."""
+    """Never in single columns; by itself where a forecast says so, or none can be made."""
     domain = Domain({"a": 200, "b": 60, "c": 3})
-    rare = RareValues.of_counts({"a": np.r_[99.0, np.ones(199)]}, 10.0)
-    asked = [("a",), ("a", "b"), ("a", "c")]
-    for choice, merged in (("off", []), ("auto", [1]), ("on", [1, 2])):
-        merging = Merging(domain, MergeRare.parse(choice))
-        known = merging.find_rare({"a": np.r_[99.0, np.ones(199)]}, 10.0 / 3.0)
+    counts = {"a": np.r_[99.0, np.ones(199)], "b": np.full(60, 5.0), "c": np.full(3, 100.0)}
+    rare = RareValues.of_counts({"a": counts["a"]}, 4.0)
+    asked = [("a",), ("a", "b"), ("a", "c"), ("b", "c")]
+    terms = RareTerms(stops_at_noise=False, max_cells=10_000)
+    cases = [("off", 9.0, []), ("auto", 0.01, [1]), ("auto", 9.0, [1, 2]), ("on", 0.01, [1, 2])]
+    for choice, noise, merged in cases:
+        merging = Merging(domain, MergeRare.parse(choice), terms)
+        known = merging.find_rare(counts, 4.0 / 3.0, noise)
         assert known.rare == (RareValues() if choice == "off" else rare)
         assert list(known.queries(asked)) == [asked[index] for index in merged]
+        expected = known.expect(("a", "c"))
+        assert (expected is None) == (choice != "auto")
+        assert expected is None or expected.merges == (2 in merged)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_forecasts_are_sums_over_made_up_tables(stops: bool) -> None:
+    """By loops over the cells of each made-up table."""
+    counts = {"a": np.array([80.0, 9.0, 4.0, 7.0]), "b": np.array([60.0, 38.0, 2.0])}
+    terms, noise = RareTerms(stops_at_noise=stops, max_whole_cells=12), 3.0
+    forecast = RareForecast.of_counts(counts, terms)
+    owners = {"a": (0, 1, 1, 1), "b": (0, 1, 1)}
+    found = forecast.expect(("a", "b"), {n: Buckets(o) for n, o in owners.items()}, noise)
+    whole, merged = [], []
+    for shares in forecast.shares:
+        a, b = shares["a"], shares["b"]
+        np.testing.assert_allclose(a.sum(axis=1), 1.0)
+        table = 100.0 * np.einsum("gi,gj->ij", a, b) / len(a)
+        alone = 100.0 * np.outer(a.mean(axis=0), b.mean(axis=0))
+        before, after, shared = 0.0, 0.0, 0.0
+        for i, j in np.ndindex(4, 3):
+            before += abs(table[i, j] - alone[i, j])
+            off = abs(table[i, j] - alone[i, j]) if stops else table[i, j] + noise / 2
+            after += min(noise, off)
+        for p, q in np.ndindex(2, 2):
+            cells = [(i, j) for i in range(4) for j in range(3)
+                     if owners["a"][i] == p and owners["b"][j] == q]  # fmt: skip
+            held, had = sum(table[c] for c in cells), sum(alone[c] for c in cells)
+            shared += min(noise, abs(held - had) if stops else held + noise / 2)
+            shared += sum(abs(table[c] - alone[c] * held / had) for c in cells)
+        whole.append(after)
+        merged.append(min(shared, before) if stops else shared)
+    assert found == pytest.approx((np.mean(whole), np.mean(merged)))
+
+
+def test_made_up_groups_depend_but_have_the_columns() -> None:
+    """Independent, dependent, and more so; nearly the measured shares in all of them."""
+    counts = {"a": np.array([500.0, 300.0, 150.0, 50.0]), "b": np.full(5, 200.0)}
+    forecast = RareForecast.of_counts(counts, RareTerms())
+    assert forecast.n_records == 1000.0
+    apart = []
+    for shares in forecast.shares:
+        a, b = shares["a"], shares["b"]
+        table = np.einsum("gi,gj->ij", a, b) / len(a)
+        assert np.abs(table.sum(axis=1) - counts["a"] / 1000.0).max() < 0.2
+        apart.append(np.abs(table - np.outer(a.mean(axis=0), b.mean(axis=0))).sum())
+    assert apart[0] == pytest.approx(0.0, abs=1e-12)
+    assert 0.05 < apart[1] < apart[2]
 
 
 @pytest.mark.parametrize("mechanism", [AIM, MST, Tiers], ids=lambda kind: kind.name)
@@ -115,6 +167,9 @@ def test_a_pair_that_is_too_large_is_measured_merged(tmp_path: Path) -> None:
         made = Tiers(Budget(rho=1.0), merge_rare=choice)
         result = simulate(made, source, tmp_path / choice, workload)
         assert result.details["merged"] == (["zip"] if choice == "auto" else [])
+        assert result.details["merge_rare"] == choice
+        assert result.details["merged_tables"] == (1 if choice == "auto" else 0)
+        assert ("expected_whole" in result.details) == (choice == "auto")
         errors[choice] = np.abs(result.project(("zip", "b")).values - truth.values).sum() / n
     assert errors["auto"] < 0.5 * errors["off"]
 

@@ -152,8 +152,8 @@ MergeRareOption = Annotated[
         "--merge-rare",
         metavar="WHEN",
         help="For tiers, aim and mst, whether rare values share counts in tables of several "
-        "columns: on, off, or auto (the default), in tables of more than 10,000 cells and in all "
-        "of mst. The model divides them again.",
+        "columns: on, off, or auto (the default), where that is expected to leave less error. The "
+        "model divides them again.",
     ),
 ]
 DeviceOption = Annotated[

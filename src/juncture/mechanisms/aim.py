@@ -15,9 +15,10 @@ from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import ModelState, find_total
+from juncture.mechanisms.rare_forecast import RareTerms
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.spending import Spending
-from juncture.privacy.accounting import Cost, Neighbours
+from juncture.privacy.accounting import Cost
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request
@@ -34,6 +35,8 @@ if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
 _ROUNDS_PER_COLUMN = 16
 # How well a round's fit must be: closer ones take longer and choose no better.
 _TOLERANCE = 5e-3
+# Rounds are many, and so are tables of three columns: larger ones are not made up to decide.
+_RARE_TERMS = RareTerms(max_cells=20_000)
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,7 @@ class AIM(Mechanism):
     """The most steps of the model's fit after each round."""
     merge_rare: str = "auto"
     """Whether values that are rare by the noise of a round share counts in what it measures (see
-    `rare_values`): "on", "off", or "auto" for tables of more than 10,000 cells, whose noise would
-    keep them from being chosen."""
+    `rare_values`): "on", "off", or "auto" where that is expected to leave less error."""
 
     def outline(self, assignment: Assignment) -> Outline:
         """List the candidates, and bound the costs: without dearer rounds there are the most."""
@@ -127,13 +129,13 @@ class AIM(Mechanism):
         state = ModelState(curator.domain, total, self.max_steps, tolerance=_TOLERANCE)
         state.update(measurements)
         chosen, proving = list[Clique](), tuple[Choice, ...]()
-        merging = Merging(curator.domain, MergeRare.parse(self.merge_rare))
+        merging = Merging(curator.domain, MergeRare.parse(self.merge_rare), _RARE_TERMS)
         while not schedule.spending.is_over:
             choice, measurement = schedule.take_round()
             limit = int(self.max_model_cells * schedule.spending.spent_share)
             stddev = measurement.cell_stddev(curator.neighbours)
-            merging = merging.find_rare(state.one_ways(), stddev)
-            noise = _mean_absolute_noise(measurement, curator.neighbours)
+            noise = measurement.noise.mean_absolute(stddev)
+            merging = merging.find_rare(state.one_ways(), stddev, noise)
             terms = _Terms(choice, noise, limit, schedule.spending.is_over, merging)
             clique, before, proving = _choose(curator, state, weights, terms, measurements)
             measurements.append(curator.measure(clique, measurement, merging.query(clique)))
@@ -143,7 +145,11 @@ class AIM(Mechanism):
             if moved <= noise * len(before):
                 schedule.make_dearer()
             watch("choosing and measuring", round(1000 * schedule.spending.spent_share), 1000)
-        details = {"rounds": len(chosen), "chosen": [list(clique) for clique in chosen]}
+        details = {
+            "rounds": len(chosen),
+            "chosen": [list(clique) for clique in chosen],
+            **merging.describe(measurements),
+        }
         return Findings(
             state.project, state.model, measurements, state.fit, details, choices=proving
         )
@@ -236,11 +242,6 @@ def leave_out_hopeless(n_counts: Mapping[Clique, int], max_counts: float) -> lis
     [('age',), ('sex',)]
     """
     return [clique for clique, n in n_counts.items() if n <= max_counts] or list(n_counts)
-
-
-def _mean_absolute_noise(price: Price, neighbours: Neighbours) -> float:
-    """The expected error of a measured count, not its square."""
-    return price.noise.mean_absolute(price.cell_stddev(neighbours))
 
 
 class _Terms(NamedTuple):

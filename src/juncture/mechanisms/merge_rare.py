@@ -14,7 +14,7 @@ class MergeRare(StrEnum):
     ON = "on"
     OFF = "off"
     AUTO = "auto"
-    """In tables of more than 10,000 cells, which would be nearly all noise otherwise."""
+    """In tables where that is expected to leave less error (see `rare_forecast`)."""
 
     @classmethod
     def parse(cls, value: str) -> Self:
@@ -31,6 +31,6 @@ class MergeRare(StrEnum):
         """What a plan says of it, as a name and a text; nothing where nothing is merged."""
         where = {
             MergeRare.ON: "share counts in tables of several columns",
-            MergeRare.AUTO: "share counts in tables of more than 10,000 cells",
+            MergeRare.AUTO: "share counts in tables where that is expected to leave less error",
         }
         return [("rare values", where[self])] if self in where else []

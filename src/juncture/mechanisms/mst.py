@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
 
 from juncture._util.watch import Watch
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import ModelState, find_total
-from juncture.mechanisms.rare_values import RareValues
+from juncture.mechanisms.rare_forecast import RareTerms
+from juncture.mechanisms.rare_values import Merging
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request
@@ -19,6 +23,9 @@ from juncture.tables.domain import Clique, Domain
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
+
+# Every pair of its tree is measured, and the fit follows noise.
+_RARE_TERMS = RareTerms(stops_at_noise=False, max_whole_cells=math.inf)
 
 
 @dataclass(frozen=True)
@@ -47,14 +54,15 @@ class MST(Mechanism):
     budget: Budget
     _: KW_ONLY
     merge_rare: str = "auto"
-    """Whether rare values share counts in pairs: "on", "off", or "auto", which is on here."""
+    """Whether rare values share counts in pairs: "on", "off", or "auto" where that is expected to
+    leave less error, which is nearly always: its fit does not stop at the noise."""
     max_steps: int = 2500
     """The most steps of each of the two fits."""
 
     def outline(self, assignment: Assignment) -> Outline:
         """Divide the budget. The data decides which pairs are measured, but not what they cost."""
         domain, neighbours = assignment.domain, assignment.neighbours
-        merges = self._parse_switch()
+        merges = MergeRare.parse(self.merge_rare)
         prices, n_edges = self.prices(domain), len(domain) - 1
         stddev = refuse_useless(prices.column.cell_stddev(neighbours))
         costs = [prices.column.cost] * len(domain)
@@ -75,11 +83,6 @@ class MST(Mechanism):
             facts=tuple(facts),
         )
 
-    def _parse_switch(self) -> MergeRare:
-        """By itself it is on: fits of few pairs do not cope with rare values that stand alone."""
-        choice = MergeRare.parse(self.merge_rare)
-        return MergeRare.ON if choice is MergeRare.AUTO else choice
-
     def prices(self, domain: Domain) -> TreePrices:
         """What a column, a choice and a pair cost."""
         whole, n_edges = self.budget.price, len(domain) - 1
@@ -97,13 +100,15 @@ class MST(Mechanism):
         state.update(columns)
         edges = choose_tree(curator, state, prices.choice, watch)
         measurements = list(columns)
-        merges = self._parse_switch() is MergeRare.ON
-        rare = RareValues.of_columns(columns) if merges else RareValues()
+        merging = Merging(domain, MergeRare.parse(self.merge_rare), _RARE_TERMS)
         if prices.pair is not None:
-            requests = [Request(edge, prices.pair, rare.query(edge)) for edge in edges]
+            noise = prices.pair.noise.mean_absolute(prices.pair.cell_stddev(curator.neighbours))
+            counts = {each.clique[0]: each.values for each in columns}
+            merging = merging.find_rare(counts, float(np.max(columns[0].stddev)), noise)
+            requests = [Request(edge, prices.pair, merging.query(edge)) for edge in edges]
             measurements += curator.measure_all(requests)
             state.update(measurements, total=find_total(curator, measurements))
-        details = {"tree": [list(edge) for edge in edges], "merged": sorted(rare.blocks)}
+        details = {"tree": [list(edge) for edge in edges], **merging.describe(measurements)}
         return Findings(state.project, state.model, measurements, state.fit, details)
 
 

@@ -20,10 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from juncture.mechanisms.merge_rare import MergeRare
+from juncture.mechanisms.rare_forecast import ExpectedErrors, RareForecast, RareTerms
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
@@ -33,11 +35,6 @@ from juncture.tables.queries.products import Kron, bind
 
 RARE = 3.0
 """Values with a noisy count below so many standard deviations are rare."""
-
-
-MAX_WHOLE_CELLS = 10_000
-"""Tables with more cells would be nearly all noise: only with rare values together are they known.
-"""
 
 
 @dataclass(frozen=True)
@@ -58,16 +55,6 @@ class RareValues:
         """The values with counts below a limit."""
         found = {name: merge_values(each, limit) for name, each in counts.items()}
         return cls({name: block for name, block in found.items() if block is not None})
-
-    @classmethod
-    def of_columns(cls, columns: Iterable[Measurement]) -> RareValues:
-        """The values of measured columns with counts of less than three standard deviations."""
-        blocks = dict[str, Buckets]()
-        for column in columns:
-            block = merge_values(column.values, RARE * float(np.max(column.stddev)))
-            if block is not None:
-                blocks[column.clique[0]] = block
-        return cls(blocks)
 
     def query(self, clique: Clique) -> Kron | None:
         """What counts rare values of a clique together; None where it has none."""
@@ -92,29 +79,53 @@ class RareValues:
 class Merging:
     """In which tables rare values share counts, and in which none do.
 
-    >>> rare = RareValues.of_counts({"zip": np.array([99.0, 2.0, 2.0, 2.0])}, limit=3.0)
-    >>> Merging(Domain({"zip": 4, "sex": 2}), MergeRare.AUTO, rare).queries([("zip", "sex")])
-    {}
-    >>> Merging(Domain({"zip": 4, "sex": 2}), MergeRare.ON, rare).count_cells(("zip", "sex"))
+    >>> counts = {"zip": np.array([99.0, 2.0, 2.0, 2.0]), "sex": np.array([60.0, 45.0])}
+    >>> domain, terms = Domain({"zip": 4, "sex": 2}), RareTerms(stops_at_noise=False)
+    >>> merging = Merging(domain, MergeRare.AUTO, terms).find_rare(counts, stddev=1.5, noise=8.0)
+    >>> merging.count_cells(("zip", "sex"))
     4
+    >>> merging.find_rare(counts, stddev=1.5, noise=0.1).queries([("zip", "sex")])
+    {}
     """
 
     domain: Domain
     choice: MergeRare
+    terms: RareTerms = field(default_factory=RareTerms)
     rare: RareValues = field(default_factory=RareValues)
+    noise: float = 0.0
+    """The mean absolute noise on a count of a table."""
+    forecast: RareForecast | None = None
+    """What is expected of merging, where that decides."""
 
-    def find_rare(self, counts: Mapping[str, Vector], stddev: float) -> Merging:
-        """The same for values that are rare by their counts, where noise has a deviation."""
+    def find_rare(self, counts: Mapping[str, Vector], stddev: float, noise: float) -> Merging:
+        """The same for values whose counts are below three of these standard deviations.
+
+        - `noise`: the mean absolute noise on a count of the tables to come.
+
+        Forecasts are about the first counts; later ones hardly differ.
+        """
         if self.choice is MergeRare.OFF:
             return self
-        return replace(self, rare=RareValues.of_counts(counts, RARE * stddev))
+        rare, forecast = RareValues.of_counts(counts, RARE * stddev), self.forecast
+        if self.choice is MergeRare.AUTO and forecast is None:
+            forecast = RareForecast.of_counts(counts, self.terms)
+        return replace(self, rare=rare, noise=noise, forecast=forecast)
 
     def rare_in(self, clique: Clique) -> RareValues:
         """The rare values that share counts in the table of a clique; none in a single column."""
-        is_small = self.domain.size_of(clique) <= MAX_WHOLE_CELLS
-        if len(clique) < 2 or (self.choice is MergeRare.AUTO and is_small):
+        if len(clique) < 2:
             return RareValues()
-        return self.rare
+        expected = self.expect(clique)
+        return self.rare if expected is None or expected.merges else RareValues()
+
+    def expect(self, clique: Clique) -> ExpectedErrors | None:
+        """What is expected of merging in a table, where that decides."""
+        is_open = any(name in self.rare.blocks for name in clique)
+        if self.forecast is None or not is_open or len(clique) < 2:
+            return None
+        if self.domain.size_of(clique) > self.terms.max_cells:
+            return None
+        return self.forecast.expect(clique, self.rare.blocks, self.noise)
 
     def count(self, table: Factor) -> Vector:
         """The counts of a table that are measured."""
@@ -133,10 +144,27 @@ class Merging:
         asked = ((clique, self.query(clique)) for clique in cliques)
         return {clique: query for clique, query in asked if query is not None}
 
-    def list_merged(self, measurements: Iterable[Measurement]) -> list[str]:
-        """The columns whose rare values share counts in what was measured."""
-        cliques = {each.clique for each in measurements}
-        return sorted({n for c in cliques for n in self.rare_in(c).blocks if n in c})
+    def describe(self, measurements: Iterable[Measurement]) -> dict[str, Any]:
+        """What a release says of it: which columns are merged, in how many tables, and why.
+
+        Expected errors are sums over the measured tables that a forecast decided about: of records
+        in wrong cells, had all been whole, had all been merged.
+        """
+        cliques = dict.fromkeys(each.clique for each in measurements)
+        merged = [clique for clique in cliques if self.query(clique) is not None]
+        columns = {n for clique in merged for n in self.rare_in(clique).blocks if n in clique}
+        expected = [each for each in map(self.expect, cliques) if each is not None]
+        facts = {
+            "merged": sorted(columns),
+            "merge_rare": str(self.choice),
+            "merged_tables": len(merged),
+        }
+        if not expected:
+            return facts
+        return facts | {
+            "expected_whole": round(sum(each.whole for each in expected) / 2.0, 1),
+            "expected_merged": round(sum(each.merged for each in expected) / 2.0, 1),
+        }
 
 
 def merge_values(counts: Vector, limit: float) -> Buckets | None:

@@ -121,7 +121,7 @@ class TierRun:
         details = {
             "pairs": len(pairs),
             "triples": [list(triple) for triple in self.triples],
-            "merged": self.merging.list_merged(self.measurements),
+            **self.merging.describe(self.measurements),
         }
         return Findings(
             fit.model.project, fit.model, self.measurements, fit.summary, details,
@@ -135,7 +135,8 @@ class TierRun:
         n_pairs = min(self.max_pairs, len(self.candidates.pairs))
         price = self.whole.share((self.left - self.shares.pair_choice) / n_pairs)
         counts = {name: model.one_way(name) for name in self.candidates.singles}
-        return self.merging.find_rare(counts, price.cell_stddev(self.curator.neighbours))
+        stddev = price.cell_stddev(self.curator.neighbours)
+        return self.merging.find_rare(counts, stddev, price.noise.mean_absolute(stddev))
 
     def measure_pairs(self, tables: Mapping[Clique, Vector], total: float) -> None:
         """Measure pairs, then triples that they do not explain, then the pairs again."""

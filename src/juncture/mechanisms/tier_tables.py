@@ -11,7 +11,8 @@ from itertools import combinations
 
 import numpy as np
 
-from juncture.mechanisms.rare_values import MAX_WHOLE_CELLS, Merging
+from juncture.mechanisms.rare_forecast import MAX_WHOLE_CELLS
+from juncture.mechanisms.rare_values import Merging
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.layout import Vector

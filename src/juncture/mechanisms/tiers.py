@@ -82,8 +82,8 @@ class Tiers(Mechanism):
     """The most steps of each of the two fits."""
     merge_rare: str = "auto"
     """Whether rare values share counts in pairs and triples (see `rare_values`): "on", "off", or
-    "auto" for pairs of more than 10,000 cells, which cannot be measured otherwise. The fit copes
-    with rare values that stand alone: together, smaller tables are not known better."""
+    "auto" where that is expected to leave less error. The fit copes with rare values that stand
+    alone, so that is mostly in pairs of more than 10,000 cells, which are not measured whole."""
 
     def outline(self, assignment: Assignment) -> Outline:
         """List the candidates. The data decides what is measured, but not what it costs in all."""
