@@ -39,6 +39,18 @@ def test_figures_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"| {step:.3g}\u00a0ms |" in tool.render_page()
 
 
+def test_the_coverage_of_intervals_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table on the page of intervals is that of the kept rows."""
+    tool = load("build_coverage", monkeypatch)
+    page = tool.PAGE.read_text()
+    assert tool.render_page(page) == page, "Run tools/build_coverage.py."
+    rows = [
+        r for r in tool.read_rows("coverage") if (r["basis"], r["data"]) == ("measured", "adult")
+    ]
+    share = 100 * sum(int(r["inside"]) for r in rows) / sum(int(r["answers"]) for r in rows)
+    assert f"| measured | adult | {len(rows)} | {share:.1f} |" in page
+
+
 def test_pictures_of_choices_are_fresh_and_to_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are what the tool draws; the bounds are those of the page on the guarantee."""
     tool = load("build_choice_pictures", monkeypatch)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from scipy.stats import binom
 
 import juncture as jn
@@ -182,6 +183,51 @@ def test_bounds_in_files_and_answers(tmp_path: Path) -> None:
     assert some.upper.item() == pytest.approx(some.answer.item() + left.cell_error)
     wide = back.project(left.clique, interval=0.95, population=True)
     assert np.isnan(wide.upper).all()
+
+
+def test_bounds_in_sql(tmp_path: Path) -> None:
+    """Assumed counts and sums of a marginal that a choice left have its bound; averages say why."""
+    made = run_release("aim", jn.Budget(epsilon=1.0, delta=1e-6), 0, tmp_path)
+    left = next(b for b in made.bound_errors() if b.support is Support.CHOICE)
+    x, y = left.clique
+    rows = made.sql(f"SELECT {x}, {y}, COUNT(*), SUM(3 * {x}), AVG({x}) FROM t GROUP BY {x}, {y}",
+                    interval=0.95)  # fmt: skip
+    for (i, j, n, *_), (*_, count, total, mean) in zip(rows.rows, rows.intervals, strict=True):
+        assert count is not None
+        assert total is not None
+        assert mean is not None
+        assert count.upper == pytest.approx(left.upper[i, j])
+        assert count.lower == pytest.approx(left.lower[i, j])
+        assert total.upper - 3 * i * n == pytest.approx(
+            3 * (made.model.domain[x] - 1) * left.cell_error
+        )
+        assert not mean.is_known
+    assert ["wide" in each for each in rows.reasons] == [True, False]
+    assert "has no interval" in rows.reasons[1]
+    joint = made.sql(f"SELECT COUNT(*) FROM t WHERE {x} = 0 OR {y} = 0", interval=0.95)
+    (either,) = joint.intervals[0]
+    assert either is not None
+    assert either.upper - joint.rows[0][0] == pytest.approx(left.cell_error)
+    assert len(joint.reasons) == 1
+    wider = made.sql(f"SELECT {x}, {y}, COUNT(*) FROM t GROUP BY {x}, {y}", interval=0.95,
+                     population=True)  # fmt: skip
+    assert all(row[2] is not None and not row[2].is_known for row in wider.intervals)
+
+
+@pytest.mark.parametrize("same_total", [True, False])
+def test_sums_move_by_no_more_than_their_bound(*, same_total: bool) -> None:
+    """By linear programming: the worst errors of that size reach the bound, and none exceeds it."""
+    rng = np.random.default_rng(4)
+    model = jn.Model.of_potentials(DOMAIN, [], total=1.0)
+    bounds = ErrorBounds(model, PlainEstimates(DOMAIN, []), (), same_total)
+    for _ in range(20):
+        weights = rng.normal(size=6).round(2)
+        sums = {"A_eq": np.array([[1.0] * 6 + [-1.0] * 6]), "b_eq": [0.0]} if same_total else {}
+        worst = linprog(  # errors are p - q, and all p and q add up to 5 at most
+            np.concatenate([-weights, weights]), A_ub=np.ones((1, 12)), b_ub=[5.0], **sums
+        )
+        proved = bounds.find_sum_error(5.0, weights.min(), weights.max())
+        assert -worst.fun == pytest.approx(proved)
 
 
 def test_bounds_without_anything() -> None:

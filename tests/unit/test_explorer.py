@@ -34,10 +34,13 @@ from juncture import (
     Factor,
     Integer,
     InvalidInput,
+    Measurement,
     Model,
     Number,
     Schema,
+    estimate,
 )
+from juncture.fit.replicas import ReplicaRecipe
 from juncture.fit.summary import FitSummary, Status
 from juncture.model.sql.notes import Range
 from juncture.privacy.accounting import Cost, Neighbours, compose_epsilon
@@ -399,6 +402,19 @@ def test_means_of_negative_bins_have_a_range() -> None:
     model = Model.of_potentials(Domain({"x": 2}), [], total=100.0)
     answers = Answers(Release(model=model.with_codebook(Codebook({"x": coding}))))
     assert answers.marginal(["x"], [])["mean"] == {"value": 5.0, "range": [-5.0, 15.0]}
+
+
+def test_sql_answers_without_intervals_say_why() -> None:
+    """Where replicas are kept, a count of columns that were never measured together says so."""
+    measured = [
+        Measurement((name,), counts, stddev=1.0)
+        for name, counts in (("a", [60.0, 40.0]), ("b", [30.0, 70.0]))
+    ]
+    fit = estimate(Domain({"a": 2, "b": 2}), measured)
+    made = Release(model=fit.model, measurements=measured, fit=fit.summary)
+    answers = Answers(made.with_replicas(ReplicaRecipe(0, 4)))
+    assert "has no interval" in answers.sql("SELECT COUNT(*) FROM t WHERE a = b")["notes"][-1]
+    assert answers.sql("SELECT COUNT(*) FROM t WHERE a = 0")["notes"] == []
 
 
 def test_sql_answers_tell_what_they_rest_on(client: httpx.Client) -> None:

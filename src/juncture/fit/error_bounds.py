@@ -117,7 +117,13 @@ class ErrorBounds:
 
     def find_cell_error(self, error: float) -> float:
         """The most that a sum over some cells of a marginal is off."""
-        return error / 2.0 if self.same_total else error
+        return self.find_sum_error(error, 0.0, 1.0)
+
+    def find_sum_error(self, error: float, low: float, high: float) -> float:
+        """The most that a sum of weights, from low to high, over the records is off."""
+        if self.same_total:  # what is too much in some cells is missing in others
+            return (high - low) * error / 2.0
+        return max(abs(low), abs(high)) * error
 
     def find_proved(self, attributes: Iterable[str], level: float) -> float | None:
         """What private choices prove of a marginal; None if none does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -184,7 +184,7 @@ class Uncertainty:
     def _find_assumed(self, query: Kron, answers: Vector, kind: Kind, asked: _Asked) -> Vector:
         """The half-widths of assumed answers, as the check says; not a number without one."""
         if self.check is None:
-            return np.full(answers.shape, self._find_proved(query, kind, asked))
+            return np.full(answers.shape, self._find_proved(query, asked))
         if kind is Kind.COUNT:
             return self._find_moment_widths(answers, np.ones(answers.shape), asked)
         domain = self.model.domain
@@ -195,13 +195,17 @@ class Uncertainty:
         size = np.sqrt(squares / np.maximum(n, 1e-9))
         return self._find_moment_widths(n, size, asked)
 
-    def _find_proved(self, query: Kron, kind: Kind, asked: _Asked) -> float:
-        """How far a private choice proves that assumed counts are off; else not a number."""
+    def _find_proved(self, query: Kron, asked: _Asked) -> float:
+        """How far a private choice proves that assumed counts or sums are off; else not a number.
+
+        Cells that are off by E together move a sum of weights from l to h by max(|l|, |h|) E at
+        most; by (h - l) E / 2 where what is too much in some is missing in others.
+        """
         names = self.bases.find_needed(query)
         proved = self.bounds.find_proved(names, asked.level)
-        if kind is not Kind.COUNT or asked.population or proved is None:
+        if asked.population or proved is None:
             return np.nan
-        return self.bounds.find_cell_error(proved)
+        return self.bounds.find_sum_error(proved, *_find_extent(query, self.model.domain))
 
     def _find_moment_widths(self, n: Vector, size: Vector, asked: _Asked) -> Vector:
         """The half-widths of sums of numbers of that size over assumed records."""
@@ -276,7 +280,7 @@ class Uncertainty:
         return IntervalSqlAnswer(
             answer.columns, answer.rows, answer.notes, answer.ranges,
             intervals=tuple(zip(*columns, strict=True)), level=asked.level,
-            reasons=_list_reasons(made.columns, self.check), population=population,
+            reasons=self._list_reasons(made.columns, columns), population=population,
         )  # fmt: skip
 
     def _read_column(
@@ -290,31 +294,44 @@ class Uncertainty:
             plain = None if column.plain is None else PlainEstimate(*column.plain)
             reach = self._find_reach(answers, column.values, kind, asked, plain)
             down[known], up[known] = reach.down[known], reach.up[known]
-        if self.check is not None and column.moments is not None:
-            assumed = column.grades == Basis.ASSUMED
-            n, size = column.moments
-            down[assumed] = self._find_moment_widths(n, size, asked)[assumed]
+        assumed = column.grades == Basis.ASSUMED
+        if assumed.any():
+            down[assumed] = self._find_assumed_column(column, asked)[assumed]
             up[assumed] = down[assumed]
         lower = np.maximum(answers - down, 0.0) if kind is Kind.COUNT else answers - down
         ends = zip(lower, answers + up, column.grades, strict=True)
         return [CellInterval(float(a), float(b), Basis(int(grade))) for a, b, grade in ends]
 
+    def _find_assumed_column(self, column: ReplicatedColumn, asked: _Asked) -> Vector:
+        """The half-widths of assumed numbers: as the check says, or else as choices prove."""
+        if self.check is not None and column.moments is not None:
+            return self._find_moment_widths(*column.moments, asked)
+        proved = np.nan
+        if self.check is None and column.query is not None:
+            query, constant = column.query
+            proved = abs(constant) * self._find_proved(query, asked)
+        return np.full(len(column.grades), proved)
+
+    def _list_reasons(
+        self,
+        columns: Iterable[ReplicatedColumn | None],
+        intervals: Iterable[Sequence[CellInterval | None]],
+    ) -> tuple[str, ...]:
+        """Why some numbers have no interval, or which one they have without a check."""
+        if all(column is None for column in columns):
+            return (_NO_REPLICAS,)
+        missing = NO_CHECK if self.check is None else _NO_MOMENTS
+        reasons = dict[str, None]()
+        for cell in (cell for column in intervals for cell in column if cell is not None):
+            if cell.basis is Basis.ASSUMED and not cell.is_known:
+                reasons[missing] = None
+            elif cell.basis is Basis.ASSUMED and self.check is None:
+                reasons[PROVED] = None
+        return tuple(reasons)
+
 
 def _no_intervals(n: int) -> list[CellInterval | None]:
     return [None] * n
-
-
-def _list_reasons(
-    columns: Iterable[ReplicatedColumn | None], check: Check | None
-) -> tuple[str, ...]:
-    """Why some numbers have no interval."""
-    there = [column for column in columns if column is not None]
-    if not there:
-        return (_NO_REPLICAS,)
-    assumed = [column for column in there if (column.grades == Basis.ASSUMED).any()]
-    if check is None:
-        return (NO_CHECK,) if assumed else ()
-    return (_NO_MOMENTS,) if any(column.moments is None for column in assumed) else ()
 
 
 def _to_number(value: object) -> float:
@@ -326,6 +343,21 @@ def _is_binary(block: Block, size: int) -> bool:
     if isinstance(block, Identity):
         return True
     return bool(np.isin(_rows_of(block, size), (0.0, 1.0)).all())
+
+
+def _find_extent(query: Kron, domain: Domain) -> tuple[float, float]:
+    """The least and the largest weight that a product gives to a record.
+
+    >>> _find_extent(Kron({"a": Matrix([[0.0, 3.0]]), "b": Identity()}), Domain({"a": 2, "b": 2}))
+    (0.0, 3.0)
+    """
+    low, high = 1.0, 1.0
+    for name, block in query.blocks.items():
+        rows = _rows_of(block, domain[name])
+        ends = (float(rows.min()), float(rows.max()))
+        products = [one * other for one in (low, high) for other in ends]
+        low, high = min(products), max(products)
+    return low, high
 
 
 def _rows_of(block: Block, size: int) -> Vector:

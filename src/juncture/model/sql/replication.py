@@ -66,6 +66,8 @@ class ReplicatedColumn(NamedTuple):
     or missing changes in it; None for other outputs."""
     plain: tuple[Vector, Vector] | None = None
     """What measurements alone say of a count, sum or average, and its deviation; else None."""
+    query: tuple[Kron, float] | None = None
+    """A count or sum as one factored query, and what multiplies it; None for other outputs."""
 
 
 class ReplicatedAnswer(NamedTuple):
@@ -101,6 +103,8 @@ def replicate(
     columns = list[ReplicatedColumn | None]()
     for index, node in enumerate(question.outputs):
         column = _read_column(question, node, made, outputs[index], rows)
+        if column is not None:
+            column = column._replace(query=_find_query(question, node, way))
         if column is not None and isinstance(way, Factored):
             if column.grades.any():
                 column = column._replace(moments=_find_moments(question, node, way, groups, rows))
@@ -136,15 +140,35 @@ def _find_moments(
     return n, np.hypot(spread, read(exp.Avg(this=argument.copy())))
 
 
+def _find_query(question: Question, node: Expr, way: Factored | Joint) -> tuple[Kron, float] | None:
+    """A count or sum as one factored query; of a joint question, one that holds its counts."""
+    aggregate = question.aggregates.get(write(node.unnest()))
+    if aggregate is None or isinstance(aggregate.node, exp.Avg):
+        return None
+    if isinstance(way, Joint):
+        return (way.make_query(), 1.0) if isinstance(aggregate.node, exp.Count) else None
+    total = _find_total(aggregate, way)
+    return None if total is None else way.make_query(total)
+
+
+def _find_total(aggregate: Aggregate, way: Factored) -> Total | None:
+    """The one total that a count, sum or average adds up; None if there are several."""
+    arguments, conditions = aggregate.arguments, aggregate.conditions
+    if isinstance(aggregate.node, exp.Count):
+        return Total((), arguments, conditions, counts_outside=True)
+    if not isinstance(aggregate.node, exp.Sum | exp.Avg) or len(way.split(arguments[0])) > 1:
+        return None
+    return Total(arguments, arguments, conditions)
+
+
 def _find_plain(
     question: Question, node: Expr, way: Factored, groups: GroupTable, rows: list[int],
     replies: Replies,
 ) -> tuple[Vector, Vector] | None:  # fmt: skip
     """What measurements alone say of a count, or of a sum or average that is one factored query."""
     aggregate = question.aggregates.get(write(node.unnest()))
-    if aggregate is None or not isinstance(aggregate.node, exp.Count | exp.Sum | exp.Avg):
-        return None
-    if aggregate.arguments and len(way.split(aggregate.arguments[0])) > 1:
+    sums = None if aggregate is None else _find_total(aggregate, way)
+    if aggregate is None or sums is None:
         return None
     assert groups.cells is not None
     cells = groups.cells[rows]
@@ -154,12 +178,7 @@ def _find_plain(
         value, stddev = (each.reshape(-1)[cells] for each in replies.ask_plain(query))
         return constant * value, abs(constant) * stddev
 
-    conditions, arguments = aggregate.conditions, aggregate.arguments
-    if isinstance(aggregate.node, exp.Count):
-        value, stddev = ask(Total((), arguments, conditions, counts_outside=True))
-        return way.n_records * value, way.n_records * stddev
-    sums = Total(arguments, arguments, conditions)
-    if isinstance(aggregate.node, exp.Sum):
+    if not isinstance(aggregate.node, exp.Avg):
         value, stddev = ask(sums)
         return way.n_records * value, way.n_records * stddev
 

@@ -201,21 +201,24 @@ class Answers:
 
     def sql(self, query: str) -> Answer:
         """The answer to a SELECT as columns and rows."""
-        answer = self._ask_sql(query)
+        answer, reasons = self._ask_sql(query)
         return {
             "columns": list(answer.columns),
             "rows": [[_finite_or_none(value) for value in row] for row in answer.rows],
-            "notes": [str(note) for note in answer.notes],
+            "notes": [*map(str, answer.notes), *reasons],
             "ranges": _list_ranges(answer) if answer.ranges else [],
         }
 
-    def _ask_sql(self, query: str) -> SqlAnswer:
-        """The answer, with a plus-minus column after each number where replicas are kept."""
+    def _ask_sql(self, query: str) -> tuple[SqlAnswer, tuple[str, ...]]:
+        """The answer, with a plus-minus column after each number where replicas are kept.
+
+        Beside it, why numbers have no interval, or which one they have without a check.
+        """
         most = limits.MAX_CELLS, limits.MAX_ANSWER_VALUES
         if not isinstance(self.release.replicas, Replicas):
-            return self.model.sql(query, max_groups=most[0], max_values=most[1])
+            return self.model.sql(query, max_groups=most[0], max_values=most[1]), ()
         answer = self.release.sql(query, interval=LEVEL, max_groups=most[0], max_values=most[1])
-        return answer.plain if answer.ranges else answer.with_columns
+        return (answer.plain, ()) if answer.ranges else (answer.with_columns, answer.reasons)
 
     def write_records(
         self, path: str, n: int, seed: int | None, conditions: Sequence[Condition] = ()
