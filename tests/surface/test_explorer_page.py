@@ -246,7 +246,7 @@ def test_bars_by_another_attribute_have_whiskers(browser: Any) -> None:
             )
             for mark in (".whisker", "rect")
         )
-        halves = kept.project(("a", "b"), interval=0.95).half_width.reshape(-1)
+        halves = kept.project(("a", "b"), interval=0.95).plus_minus.reshape(-1)
         counts = kept.project(("a", "b")).values.reshape(-1)
         ratio = [line / bar for line, bar in zip(lines, bars, strict=True)]
         assert ratio == pytest.approx(list(2.0 * halves / counts), rel=1e-3)

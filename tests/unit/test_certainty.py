@@ -33,7 +33,7 @@ def test_the_report_shows_the_check_and_intervals(release: jn.Release) -> None:
     assert "predicted and checked" in plain
     assert "makes them first" in plain
     kept = str(render_report(release.with_replicas(ReplicaRecipe(0, 4))))
-    assert "Half of the 95 % interval" in kept
+    assert "95 % interval" in kept
     assert "± " in kept
     assert kept.count("95% interval of a count: ±") == 3
     assert "95% interval</th>" in kept
@@ -47,12 +47,12 @@ def test_the_explorer_shows_intervals_where_replicas_are_kept(release: jn.Releas
     query = "SELECT a, COUNT(*) AS n FROM t GROUP BY a"
     plain = Answers(release)
     assert plain.sql(query)["columns"] == ["a", "n"]
-    assert plain.marginal(("a",), [])["half_widths"] is None
+    assert plain.marginal(("a",), [])["plus_minus"] is None
     kept = release.with_replicas(ReplicaRecipe(0, 4))
     sure = Answers(kept)
     assert sure.sql(query)["columns"] == ["a", "n", "+-", "basis"]
-    shown = sure.marginal(("a",), [])["half_widths"]
-    assert np.allclose(shown, kept.project(("a",), interval=0.95).half_width)
+    shown = sure.marginal(("a",), [])["plus_minus"]
+    assert np.allclose(shown, kept.project(("a",), interval=0.95).plus_minus)
 
 
 def test_groups_of_values_have_intervals_of_their_own() -> None:
@@ -67,5 +67,5 @@ def test_groups_of_values_have_intervals_of_their_own() -> None:
     blocks = {"a": jn.queries.Buckets([0, 0, 1, 1, 2]), "b": jn.queries.Identity()}
     expected = kept.answer(jn.queries.Kron(blocks), interval=0.95)
     assert shown["shape"] == [3, 2]
-    assert np.allclose(shown["half_widths"], expected.half_width.reshape(-1))
+    assert np.allclose(shown["plus_minus"], expected.plus_minus.reshape(-1))
     assert np.allclose(shown["cells"], kept.answer(jn.queries.Kron(blocks)).reshape(-1))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from juncture.fit.basis import Basis, Grades
 from juncture.model.sql.answer import SqlAnswer
@@ -60,6 +62,11 @@ class IntervalAnswer:
         return (self.upper - self.lower) / 2.0
 
     @property
+    def plus_minus(self) -> Vector:
+        """How far the further end is from the answer: an answer plus or minus this holds both."""
+        return np.maximum(self.answer - self.lower, self.upper - self.answer)
+
+    @property
     def bases(self) -> list[Basis]:
         """What each answer rests on, in the order of the flat answers."""
         return [Basis(int(grade)) for grade in self.grades.reshape(-1)]
@@ -94,6 +101,14 @@ class CellInterval(NamedTuple):
     def half_width(self) -> float:
         """Half of the distance between the ends."""
         return (self.upper - self.lower) / 2.0
+
+    def find_plus_minus(self, answer: float) -> float:
+        """How far the further end is from the answer.
+
+        >>> CellInterval(1.5, 5.0, Basis.MEASURED).find_plus_minus(2.5)
+        2.5
+        """
+        return max(answer - self.lower, self.upper - answer)
 
     @property
     def is_known(self) -> bool:
@@ -133,7 +148,7 @@ class IntervalSqlAnswer(SqlAnswer):
 
     @property
     def with_columns(self) -> SqlAnswer:
-        """The answer with a column after each number, for half of its interval, and the bases."""
+        """The answer with a column after each number, for its further end, and the bases."""
         shown = [i for i in range(len(self.columns)) if any(row[i] for row in self.intervals)]
         if not shown:
             return self.plain
@@ -152,12 +167,12 @@ class IntervalSqlAnswer(SqlAnswer):
 
 
 def _widen(
-    row: Iterable[object], cells: Iterable[CellInterval | None], shown: list[int]
+    row: Iterable[Any], cells: Iterable[CellInterval | None], shown: list[int]
 ) -> list[object]:
-    """A row with half of each interval after its number."""
+    """A row with how far the further end of each interval is after its number."""
     wide = list[object]()
     for index, (value, cell) in enumerate(zip(row, cells, strict=True)):
         wide.append(value)
         if index in shown:
-            wide.append(cell.half_width if cell is not None and cell.is_known else None)
+            wide.append(cell.find_plus_minus(value) if cell is not None and cell.is_known else None)
     return wide

@@ -94,7 +94,7 @@ class Answers:
             "shape": list(cells.shape),
             "cells": cells.reshape(-1).tolist(),
             "count": float(cells.sum()),
-            "half_widths": self._find_half_widths(attributes, conditions, axes),
+            "plus_minus": self._find_plus_minus(attributes, conditions, axes),
             "axes": [self._describe_axis(axes.get(name)) for name in attributes],
             **summary,
         }
@@ -140,13 +140,13 @@ class Answers:
         coding = self.model.codebook[axis.attribute]
         return describe_axis(axis, coding, with_codes=size <= limits.MAX_VALUES)
 
-    def _find_half_widths(
+    def _find_plus_minus(
         self,
         attributes: Sequence[str],
         conditions: Sequence[Condition],
         axes: Mapping[str, Axis],
     ) -> list[float | None] | None:
-        """Half of the interval of each cell; None where no replicas are kept, or under conditions.
+        """The further end of each interval; None where no replicas are kept, or under conditions.
 
         Replicas are never made here: that takes longer than people wait for a chart.
         """
@@ -154,9 +154,9 @@ class Answers:
             return None
         if axes:
             blocks = {n: axes[n].block if n in axes else Identity() for n in attributes}
-            found = self.release.answer(Kron(blocks), interval=LEVEL).half_width.reshape(-1)
+            found = self.release.answer(Kron(blocks), interval=LEVEL).plus_minus.reshape(-1)
         else:
-            found = self.release.project(attributes, interval=LEVEL).half_width.reshape(-1)
+            found = self.release.project(attributes, interval=LEVEL).plus_minus.reshape(-1)
         return [value if math.isfinite(value) else None for value in found.tolist()]
 
     def _summarise(

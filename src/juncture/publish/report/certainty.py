@@ -61,7 +61,7 @@ def _render_intervals(release: Release) -> Markup | None:
     return render_long_table(
         rows,
         "The largest count of each attribute, and of the strongest pairs",
-        ("Columns", "Value", "Records", "Half of the 95 % interval", "Basis"),
+        ("Columns", "Value", "Records", "95 % interval", "Basis"),
         noun="count",
         numbers=(2, 3),
     )
@@ -73,12 +73,12 @@ def _describe_largest(release: Release, clique: tuple[str, ...]) -> tuple[str, .
     codes = np.unravel_index(index, found.answer.shape)
     book = release.model.codebook
     labels = [format_labels(book, name)[int(c)] for name, c in zip(clique, codes, strict=True)]
-    half = float(found.half_width.reshape(-1)[index])
+    reach = float(found.plus_minus.reshape(-1)[index])
     return (
         truncate(", ".join(clique), _MAX_LETTERS),
         truncate(", ".join(labels), _MAX_LETTERS),
         format_count(float(found.answer.reshape(-1)[index])),
-        f"± {format_count(half)}" if math.isfinite(half) else "needs a check",
+        f"± {format_count(reach)}" if math.isfinite(reach) else "needs a check",
         str(found.bases[index]),
     )
 

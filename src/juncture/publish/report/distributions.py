@@ -128,7 +128,7 @@ def _describe_noise(masses: Vector, stddevs: Vector | None) -> str:
 
 def _describe_intervals(intervals: IntervalAnswer) -> str:
     """How far the counts of an attribute may be off, and what they rest on."""
-    known = intervals.half_width[np.isfinite(intervals.half_width)]
+    known = intervals.plus_minus[np.isfinite(intervals.plus_minus)]
     basis = max(intervals.bases)
     if not len(known):
         return f"The counts are {basis}, and have no interval."

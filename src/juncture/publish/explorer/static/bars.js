@@ -6,7 +6,7 @@ import { between, compact, count, hasNumbers, isOrdered, number, share, span } f
 const MAX_COLUMNS = 150;
 
 // `mean` is what the server knows of it where numbers are in bins: its value and its range.
-// `halfWidths` has half of the interval of each count, where it is known.
+// `halfWidths` has how far the further end of each count's interval is, where it is known.
 export function bars(attribute, cells, chosen, toggle, mean = null, halfWidths = null, measure = "count") {
   const regular = [], special = [];
   attribute.values.forEach((value, code) => (value.special ? special : regular).push(code));

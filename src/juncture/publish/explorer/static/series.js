@@ -13,7 +13,7 @@ const MIN_WHOLE = 0.001;
 
 export const canLine = (rows) => isOrdered(rows) && rows.values.filter((value) => !value.special).length > 2;
 
-// `halves` has half of the interval of each count, where it is known: a line over the end of its bar.
+// `halves` has how far the further end of each interval is, where it is known: a line over the end of its bar.
 export function series({ rows, columns, cells, halves, measure, form, width, take }) {
   const [m, n] = [rows.values.length, columns.values.length];
   const { total, whole } = wholes(cells, n);

@@ -14,7 +14,7 @@ export function arrangeAnswer() {
   if (state.view === "sql") return null;
   const axes = state.chosen.map((name, index) => makeAxis(attributes.get(name), answer.axes[index]));
   const { axes: sorted, move } = arrange(axes, answer.shape, answer.cells, isLines() ? "given" : state.sort);
-  return { axes: sorted, cells: move(answer.cells), halves: answer.half_widths ? move(answer.half_widths) : null };
+  return { axes: sorted, cells: move(answer.cells), halves: answer.plus_minus ? move(answer.plus_minus) : null };
 }
 
 // Lines need an order, and keep to it.
