@@ -125,7 +125,7 @@ class IntervalSqlAnswer(SqlAnswer):
     >>> print(IntervalSqlAnswer(("sex", "n"), rows, intervals=(some, some), level=0.95))
     sex    n  +-     basis
       f  2.5   1  measured
-      m  1.5   1  measured
+      m  1.5   2  measured
     """
 
     intervals: tuple[tuple[CellInterval | None, ...], ...] = ()
