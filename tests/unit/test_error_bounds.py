@@ -203,7 +203,7 @@ def test_bounds_in_sql(tmp_path: Path) -> None:
         )
         assert not mean.is_known
     assert ["wide" in each for each in rows.reasons] == [True, False]
-    assert "has no interval" in rows.reasons[1]
+    assert "without an interval" in rows.reasons[1]
     joint = made.sql(f"SELECT COUNT(*) FROM t WHERE {x} = 0 OR {y} = 0", interval=0.95)
     (either,) = joint.intervals[0]
     assert either is not None

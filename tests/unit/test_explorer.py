@@ -413,7 +413,7 @@ def test_sql_answers_without_intervals_say_why() -> None:
     fit = estimate(Domain({"a": 2, "b": 2}), measured)
     made = Release(model=fit.model, measurements=measured, fit=fit.summary)
     answers = Answers(made.with_replicas(ReplicaRecipe(0, 4)))
-    assert "has no interval" in answers.sql("SELECT COUNT(*) FROM t WHERE a = b")["notes"][-1]
+    assert "without an interval" in answers.sql("SELECT COUNT(*) FROM t WHERE a = b")["notes"][-1]
     assert answers.sql("SELECT COUNT(*) FROM t WHERE a = 0")["notes"] == []
 
 

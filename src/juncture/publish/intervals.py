@@ -15,9 +15,9 @@ from juncture.tables.factor import Factor
 from juncture.tables.layout import Vector
 
 NO_CHECK = (
-    "An answer that is assumed has no interval: its columns were never measured together, so no "
-    "measurement tells how far it may be off. A release with a check (check=0.05, --check 0.05) "
-    "has intervals for such answers."
+    "An assumed answer without an interval has none because its columns were never measured "
+    "together: no measurement tells how far it may be off. A release with a check (check=0.05, "
+    "--check 0.05) has intervals for such answers."
 )
 PROVED = (
     "The interval of an answer that is assumed is what the mechanism's own choice proves: a table "
