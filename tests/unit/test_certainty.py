@@ -10,6 +10,7 @@ import pytest
 
 import juncture as jn
 from juncture.fit.replicas import ReplicaRecipe
+from juncture.fit.selection_proof import SelectionProof
 from juncture.publish.explorer.answers import Answers
 from juncture.publish.report.document import render_report
 
@@ -39,7 +40,10 @@ def test_the_report_shows_the_check_and_intervals(release: jn.Release) -> None:
     assert "95% interval</th>" in kept
     assert "95% interval" not in plain
     unchecked = jn.Release(model=release.model, measurements=release.measurements)
-    assert "has no check" in str(render_report(unchecked))
+    assert "have no interval: nothing" in str(render_report(unchecked))
+    proof = SelectionProof((("a", "c"),), np.array([12.0]), np.ones(1), 5.0, 10)
+    proved = jn.Release(model=release.model, measurements=release.measurements, proofs=(proof,))
+    assert "choices prove: nothing" in str(render_report(proved)).replace("&#x27;", "'")
 
 
 def test_the_explorer_shows_intervals_where_replicas_are_kept(release: jn.Release) -> None:

@@ -88,8 +88,9 @@ def _render_check(release: Release) -> Markup:
     if check is None:
         return tag(
             "p",
-            "The release has no check, so assumed answers have no interval: nothing that was "
-            "measured tells how far they may be off. A release with ",
+            "The release has no check, so assumed answers have no interval"
+            + (" but what the mechanism's choices prove" if release.uncertainty.proofs else "")
+            + ": nothing that was measured tells how far they may be off. A release with ",
             tag("code", "--check 0.05"),
             " has one.",
             class_="hint",
