@@ -23,6 +23,7 @@ from paper_data import make_source, read_codes
 
 from juncture.mechanisms.aim import AIM
 from juncture.mechanisms.mst import MST
+from juncture.mechanisms.mwem import MWEM
 from juncture.mechanisms.tiers import Tiers
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
@@ -33,7 +34,7 @@ from juncture.tables.domain import Domain
 from juncture.tables.workload import Workload, workload_error
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
-MECHANISMS = {"tiers": Tiers, "aim": AIM, "mst": MST}
+MECHANISMS = {"tiers": Tiers, "aim": AIM, "mst": MST, "mwem": MWEM}
 SIZES, N_GROUPS, N_RECORDS = (1000, 120, 30, 8, 5, 3, 2), 12, 20_000
 MADE_UP = ("a little", "a lot", "in order")
 LOANS = ("zip_code", "addr_state", "int_rate", "sub_grade", "grade", "purpose", "term")

@@ -105,7 +105,7 @@ CASES = [
     (
         "plan --schema people.toml --epsilon 1 --mechanism privbayes --merge-rare on",
         2,
-        "`--merge-rare` must come with a mechanism that has the option, such as tiers, aim or mst",
+        "`--merge-rare` must come with a mechanism that has the option, such as tiers, aim, mst",
     ),
     ("plan --schema people.toml --epsilon 1 --mechanism best", 2, "must be one of hdmm"),
     ("plan --schema people.toml --epsilon 1 --mechanism privbayes", 1, "replace one record"),

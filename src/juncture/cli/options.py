@@ -151,7 +151,7 @@ MergeRareOption = Annotated[
     typer.Option(
         "--merge-rare",
         metavar="WHEN",
-        help="For tiers, aim and mst, whether rare values share counts in tables of several "
+        help="For tiers, aim, mst and mwem, whether rare values share counts in tables of several "
         "columns: on, off, or auto (the default), where that is expected to leave less error. The "
         "model divides them again.",
     ),
@@ -351,7 +351,7 @@ class MechanismSettings(NamedTuple):
 
 
 # What says which mechanisms have an option.
-_OWNERS = {"oracle": "tiers, hdmm, mwem or privbayes", "merge_rare": "tiers, aim or mst"}
+_OWNERS = {"oracle": "tiers, hdmm, mwem or privbayes", "merge_rare": "tiers, aim, mst or mwem"}
 
 
 def choose_mechanism(

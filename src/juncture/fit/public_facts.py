@@ -73,6 +73,11 @@ class PublicFacts:
         facts.refuse_contradictions()
         return facts
 
+    @classmethod
+    def find_constraints(cls, schema: Schema | None) -> dict[Clique, Mask]:
+        """The impossible cells of a schema; none without one."""
+        return {} if schema is None else cls.of_schema(schema).constraints
+
     def __bool__(self) -> bool:
         return bool(self.zeros or self.known)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from juncture._util.watch import Watch
 from juncture.errors import InvalidInput
+from juncture.fit.public_facts import PublicFacts
 from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.merge_rare import MergeRare
@@ -126,7 +127,10 @@ class AIM(Mechanism):
         schedule = self._schedule(weights)
         measurements = curator.measure_all(schedule.take_columns())
         total = find_total(curator, measurements)
-        state = ModelState(curator.domain, total, self.max_steps, tolerance=_TOLERANCE)
+        state = ModelState(
+            curator.domain, total, self.max_steps, tolerance=_TOLERANCE,
+            constraints=PublicFacts.find_constraints(curator.schema),
+        )  # fmt: skip
         state.update(measurements)
         chosen, proving = list[Clique](), tuple[Choice, ...]()
         merging = Merging(curator.domain, MergeRare.parse(self.merge_rare), _RARE_TERMS)

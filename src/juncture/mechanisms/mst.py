@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from juncture._util.watch import Watch
+from juncture.fit.public_facts import PublicFacts
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import ModelState, find_total
@@ -96,7 +97,9 @@ class MST(Mechanism):
     def _execute(self, curator: Curator, watch: Watch) -> Findings:
         domain, prices = curator.domain, self.prices(curator.domain)
         columns = curator.measure_all([Request((name,), prices.column) for name in domain])
-        state = ModelState(domain, find_total(curator, columns), self.max_steps)
+        zeros = PublicFacts.find_constraints(curator.schema)
+        total = find_total(curator, columns)
+        state = ModelState(domain, total, self.max_steps, constraints=zeros)
         state.update(columns)
         edges = choose_tree(curator, state, prices.choice, watch)
         measurements = list(columns)

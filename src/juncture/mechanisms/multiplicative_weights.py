@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from juncture._util.memory import free_memory_bytes
 from juncture.engine.plan_text import abbreviate, format_bytes
 from juncture.errors import ModelTooLarge
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
+from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.products import Operator
 
+Constraints = Mapping[Clique, NDArray[np.bool_]]
+"""For some cliques, a table that is true where no record can be."""
 # A cell needs three doubles: the table, its logarithm and what is added to it.
 _BYTES_PER_CELL = 24
 _SHARE_OF_FREE_MEMORY = 0.5
@@ -24,18 +28,19 @@ class MultiplicativeWeights:
 
     A step multiplies every cell by exp(sum over measurements of Q'(y - Q x) / (2 total)) and
     normalises: entropic mirror descent on half the squared residuals, with step 1 / (2 total).
+    Cells that rules exclude begin empty, and stay so; attributes of a rule are in one group.
     """
 
     def __init__(
-        self, domain: Domain, total: float, *, factored: bool, max_bytes: int | None = None
-    ) -> None:
+        self, domain: Domain, total: float, *, factored: bool, max_bytes: int | None = None,
+        constraints: Constraints | None = None,
+    ) -> None:  # fmt: skip
         self._domain, self._total, self._factored = domain, total, factored
-        self._max_bytes = max_bytes
+        self._max_bytes, self._constraints = max_bytes, constraints or {}
         self._tables: list[Factor] = []
         self._known: dict[Clique, tuple[list[Measurement], int, Factor]] = {}
-        if not factored:
-            refuse_large(domain, tuple(domain), max_bytes)
-            self._tables = [Factor.full(domain, total / domain.size)]
+        if not factored or self._constraints:
+            self.fit([], 0)
 
     def fit(self, measurements: Sequence[Measurement], passes: int) -> None:
         """Start from uniform tables and pass over all measurements several times.
@@ -60,18 +65,16 @@ class MultiplicativeWeights:
         if not self._factored:
             return [tuple(self._domain)]
         groups: list[set[str]] = []
-        for measurement in measurements:
-            touching = [g for g in groups if g.intersection(measurement.clique)]
-            joined = set(measurement.clique).union(*touching)
+        for clique in [*self._constraints, *(each.clique for each in measurements)]:
+            touching = [g for g in groups if g.intersection(clique)]
+            joined = set(clique).union(*touching)
             groups = [g for g in groups if g not in touching] + ([joined] if joined else [])
         return [self._domain.canonical(group) for group in groups]
 
     def _fit_group(self, group: Clique, inside: list[Measurement], passes: int) -> Factor:
         subdomain = self._domain.project(group)
-        logs, table = (
-            np.zeros(subdomain.shape),
-            Factor.full(subdomain, self._total / subdomain.size),
-        )
+        logs = self._start(group)
+        table = self._normalise(subdomain, logs)
         # Measurements of one clique share its marginal and the update of its cells.
         cliques: dict[Clique, list[tuple[Measurement, Operator]]] = {}
         for measurement in inside:
@@ -85,9 +88,22 @@ class MultiplicativeWeights:
                     residual = measurement.values - operator.apply(own.values)
                     pull += operator.adjoint(residual).reshape(pull.shape)
                 logs += Factor(own.domain, pull / (2.0 * self._total)).expand(subdomain).values
-            weights = np.exp(logs - logs.max())
-            table = Factor(subdomain, self._total * weights / weights.sum())
+            table = self._normalise(subdomain, logs)
         return table
+
+    def _start(self, group: Clique) -> Vector:
+        """The logarithms of a uniform table without the cells that rules exclude."""
+        subdomain = self._domain.project(group)
+        logs = np.zeros(subdomain.shape)
+        for clique, excluded in self._constraints.items():
+            if set(clique).issubset(group):
+                zeros = Factor(self._domain.project(clique), np.where(excluded, -np.inf, 0.0))
+                logs += zeros.expand(subdomain).values
+        return logs
+
+    def _normalise(self, subdomain: Domain, logs: Vector) -> Factor:
+        weights = np.exp(logs - logs.max())
+        return Factor(subdomain, self._total * weights / weights.sum())
 
     def project(self, clique: Clique) -> Factor:
         """The product of the groups' marginals; attributes without measurements are uniform."""

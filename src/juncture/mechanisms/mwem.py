@@ -14,9 +14,13 @@ from juncture._util.watch import Watch
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import needs_tree
 from juncture.errors import InvalidInput
+from juncture.fit.public_facts import PublicFacts
 from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
+from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import ModelState, State, WeightState, find_total
+from juncture.mechanisms.rare_forecast import RareTerms
+from juncture.mechanisms.rare_values import Merging
 from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.price import Price
@@ -39,6 +43,8 @@ _MAX_STDDEV = 150.0
 _SINGLE_SHARE = 0.4
 # With fewer rounds a model says too little, however exact.
 _MIN_ROUNDS = 16
+# Its fits follow every count. Tables of many cells are not chosen for their noise.
+_RARE_TERMS = RareTerms(stops_at_noise=False, max_cells=20_000)
 
 
 class Update(StrEnum):
@@ -112,6 +118,10 @@ class MWEM(Mechanism):
     oracle: OracleFactory | str = "exact"
     """What computes the model's marginals: "exact", "records" for choices of any tree-width, or
     "auto" for exact fits while the tree is small and fast."""
+    merge_rare: str = "auto"
+    """Whether values that are rare by the noise of a round share counts in what it measures (see
+    `rare_values`): "on", "off", or "auto" where that is expected to leave less error. Only where a
+    model is fitted to marginals and single columns are measured first."""
 
     def outline(self, assignment: Assignment) -> Outline:
         """Divide the budget. The data decides what is measured, but not what it costs."""
@@ -145,6 +155,7 @@ class MWEM(Mechanism):
                 ("a measurement costs", str(prices.measurement)),
                 ("noise on a measured cell", f"standard deviation {stddev:.3g}"),
                 *facts,
+                *self._parse_switch().list_facts(),
             ),
         )  # fmt: skip
 
@@ -152,31 +163,63 @@ class MWEM(Mechanism):
         """Choose, measure and update, round after round."""
         prices = self.prices(rounds, curator.domain, curator.neighbours)
         total, measurements = _measure_first(curator, prices)
-        state: State = (
-            ModelState(curator.domain, total, self.max_steps, self.oracle)
-            if self.update is Update.MODEL
-            else WeightState(
-                curator.domain, total, passes=self.passes,
-                factored=self.update is Update.FACTORED, max_bytes=self.max_table_bytes,
-            )
-        )  # fmt: skip
+        state = self._make_state(curator, total)
         if prices.single is not None:
             state.update(measurements)
+        merging = Merging(curator.domain, self._parse_switch(), _RARE_TERMS)
         choices: tuple[Choice, ...] = ()
         for done in range(1, rounds + 1):
             limit = self.max_model_cells
             if needs_tree(self.oracle):
                 limit = limit * done // rounds
-            clique, query, choices = self._choose(curator, workload, state, limit, prices)
+            merging = self._find_rare(merging, state, prices, curator.neighbours)
+            terms = _Terms(prices, limit, merging)
+            clique, query, choices = self._choose(curator, workload, state, terms)
             measurements.append(curator.measure(clique, prices.measurement, query))
             state.update(measurements, is_last=done == rounds)
             watch("choosing and measuring", done, rounds)
-        details = {"rounds": rounds}
+        details = {"rounds": rounds, **merging.describe(measurements)}
         return Findings(
             state.project, state.model, measurements, state.fit, details, choices=choices
         )
 
+    def _make_state(self, curator: Curator, total: float) -> State:
+        zeros = PublicFacts.find_constraints(curator.schema)
+        if self.update is Update.MODEL:
+            return ModelState(curator.domain, total, self.max_steps, self.oracle, constraints=zeros)
+        return WeightState(
+            curator.domain, total, passes=self.passes, factored=self.update is Update.FACTORED,
+            max_bytes=self.max_table_bytes, constraints=zeros,
+        )  # fmt: skip
+
+    @property
+    def _knows_columns(self) -> bool:
+        """Whether single columns are known when tables are chosen: else nothing is rare."""
+        chooses_marginals = self.selection is Selection.MARGINAL
+        return chooses_marginals and self.update is Update.MODEL and self._single_share > 0.0
+
+    def _parse_switch(self) -> MergeRare:
+        choice = MergeRare.parse(self.merge_rare)
+        if choice is MergeRare.ON and not self._knows_columns:
+            raise InvalidInput(
+                "`merge_rare` must be off or auto where no model is fitted to marginals, or no "
+                "single columns are measured first, which say what is rare; got on."
+            )
+        return choice if self._knows_columns else MergeRare.OFF
+
+    @staticmethod
+    def _find_rare(
+        merging: Merging, state: State, prices: Prices, neighbours: Neighbours
+    ) -> Merging:
+        """The values that are rare by the noise of a round, as the estimate has them."""
+        if not isinstance(state, ModelState):
+            return merging
+        stddev = prices.measurement.cell_stddev(neighbours)
+        noise = prices.measurement.noise.mean_absolute(stddev)
+        return merging.find_rare(state.one_ways(), stddev, noise)
+
     def _check(self) -> None:
+        self._parse_switch()
         needs_tree(self.oracle)  # refuses an unknown name
         if self.rounds is not None and self.rounds < 1:
             raise InvalidInput(f"`rounds` must be at least 1; got {self.rounds}.")
@@ -240,10 +283,10 @@ class MWEM(Mechanism):
         curator: Curator,
         workload: Workload,
         state: State,
-        limit: int,
-        prices: Prices,
+        terms: _Terms,
     ) -> tuple[Clique, Kron | None, tuple[Choice, ...]]:
-        tasks = [task for task in workload.tasks if state.fits_with(task.clique, limit)]
+        prices, merging = terms.prices, terms.merging
+        tasks = [task for task in workload.tasks if state.fits_with(task.clique, terms.max_cells)]
         tasks = tasks or [min(workload.tasks, key=lambda task: state.cells_with(task.clique))]
         tables = state.project_all([task.clique for task in tasks])
         if self.selection is Selection.QUERY:
@@ -256,14 +299,31 @@ class MWEM(Mechanism):
             return tasks[index].clique, extract_row(tasks[index], curator.domain, row), ()
         stddev = prices.measurement.cell_stddev(curator.neighbours)
         noise = prices.measurement.noise.mean_absolute(stddev)
-        estimates = {task.clique: table.values for task, table in zip(tasks, tables, strict=True)}
-        penalties = {clique: noise * curator.domain.size_of(clique) for clique in estimates}
-        weights = _weigh(workload, estimates)
-        far = MarginalError(estimates, penalties=penalties, weights=weights)
+        estimates = {
+            task.clique: merging.count(table) for task, table in zip(tasks, tables, strict=True)
+        }
+        far = MarginalError(
+            estimates,
+            penalties={clique: noise * len(counts) for clique, counts in estimates.items()},
+            weights=_weigh(workload, estimates),
+            queries=merging.queries(estimates),
+        )
         chosen = curator.select(far, prices.choice)
+        query = merging.query(chosen)
+        if query is not None:  # a distance of merged tables proves nothing of whole ones
+            return chosen, query, ()
+        whole = {c: counts for c, counts in estimates.items() if merging.query(c) is None}
         scale = far.find_noise_scale(prices.choice.selection_epsilon, curator.neighbours)
-        choice = Choice(estimates, far.penalties, far.weights, scale, len(estimates), chosen)
+        choice = Choice(whole, far.penalties, far.weights, scale, len(estimates), chosen)
         return chosen, None, (choice,)
+
+
+class _Terms(NamedTuple):
+    """On which terms a round chooses."""
+
+    prices: Prices
+    max_cells: int
+    merging: Merging
 
 
 class Prices(NamedTuple):

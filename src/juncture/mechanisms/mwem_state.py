@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import OracleChoice, choose_oracle, needs_tree
 from juncture.engine.oracle_names import OracleName
@@ -14,7 +16,7 @@ from juncture.fit.solvers.accelerated import Accelerated
 from juncture.fit.solvers.raking import Raking
 from juncture.fit.summary import FitSummary
 from juncture.fit.total import estimate_total
-from juncture.mechanisms.multiplicative_weights import MultiplicativeWeights
+from juncture.mechanisms.multiplicative_weights import Constraints, MultiplicativeWeights
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.factor import Factor
@@ -56,16 +58,24 @@ class State:
 
 
 class ModelState(State):
-    """The graphical-model form."""
+    """The graphical-model form; cells that rules exclude are empty in it from the beginning."""
 
     def __init__(
         self, domain: Domain, total: float, max_steps: int,
         oracle: OracleFactory | str = "exact", tolerance: float = 2e-3,
+        constraints: Constraints | None = None,
     ) -> None:  # fmt: skip
         self._total, self._max_steps, self._tolerance = total, max_steps, tolerance
         self._oracle = oracle
         self._needs_tree = needs_tree(oracle)
-        self.model = Model.of_potentials(domain, [], total)
+        self._constraints = constraints or {}
+        zeros = [
+            Factor(domain.project(clique), np.where(excluded, -np.inf, 0.0))
+            for clique, excluded in self._constraints.items()
+        ]
+        self.model = Model.of_potentials(domain, zeros, total)
+        # What rules need is there whatever is chosen: no limit on choices counts it.
+        self._rule_cells = self.model.plan.cells if zeros else 0
 
     def update(
         self,
@@ -77,7 +87,8 @@ class ModelState(State):
         """See `State.update`; `total` is the number of records, if it is known better by now."""
         assert self.model is not None
         self._total = self._total if total is None else total
-        domain, cliques = self.model.domain, [each.clique for each in measurements]
+        domain = self.model.domain
+        cliques = [*(each.clique for each in measurements), *self._constraints]
         choice = choose_oracle(self._oracle, domain, cliques)
         if choice.name == OracleName.RECORDS:
             self._fit_records(measurements, choice, is_last)
@@ -86,7 +97,7 @@ class ModelState(State):
         result: Estimate = estimate(
             domain, measurements, total=self._total, start=self.model, solver=Accelerated(),
             max_steps=self._max_steps, tolerance=self._tolerance, plan=choice.plan,
-            oracle=choice.factory,
+            oracle=choice.factory, constraints=self._constraints,
         )  # fmt: skip
         self.model, self.fit = result.model, result.summary
 
@@ -100,6 +111,7 @@ class ModelState(State):
         result = estimate(
             self.model.domain, measurements, total=self._total, solver=solver,
             max_steps=self._max_steps, plan=taken.plan, oracle=taken.factory,
+            constraints=self._constraints,
         )  # fmt: skip
         self.model, self.fit = result.model, result.summary
 
@@ -131,17 +143,20 @@ class ModelState(State):
         assert self.model is not None
         if not self._needs_tree:
             return self.cells_with(clique) <= max_cells
-        return self.model.plan.fits_with(clique, max_cells)
+        return self.model.plan.fits_with(clique, max_cells + self._rule_cells)
 
 
 class WeightState(State):
     """The forms with multiplicative weights."""
 
     def __init__(
-        self, domain: Domain, total: float, *, passes: int, factored: bool, max_bytes: int | None
-    ) -> None:
+        self, domain: Domain, total: float, *, passes: int, factored: bool, max_bytes: int | None,
+        constraints: Constraints | None = None,
+    ) -> None:  # fmt: skip
         self._domain, self._passes = domain, passes
-        self._weights = MultiplicativeWeights(domain, total, factored=factored, max_bytes=max_bytes)
+        self._weights = MultiplicativeWeights(
+            domain, total, factored=factored, max_bytes=max_bytes, constraints=constraints
+        )
 
     def update(self, measurements: Sequence[Measurement], *, is_last: bool = False) -> None:  # noqa: ARG002
         """See `State.update`."""

@@ -147,13 +147,19 @@ class Merging:
     def describe(self, measurements: Iterable[Measurement]) -> dict[str, Any]:
         """What a release says of it: which columns are merged, in how many tables, and why.
 
-        Expected errors are sums over the measured tables that a forecast decided about: of records
-        in wrong cells, had all been whole, had all been merged.
+        Expected errors are sums over the measured tables that a forecast decided about, by their
+        last noise: of records in wrong cells, had all been whole, had all been merged.
         """
-        cliques = dict.fromkeys(each.clique for each in measurements)
-        merged = [clique for clique in cliques if self.query(clique) is not None]
-        columns = {n for clique in merged for n in self.rare_in(clique).blocks if n in clique}
-        expected = [each for each in map(self.expect, cliques) if each is not None]
+        merged = {each.clique: each.query for each in measurements if isinstance(each.query, Kron)}
+        columns = {
+            name
+            for query in merged.values()
+            for name, block in query.blocks.items()
+            if isinstance(block, Buckets)
+        }
+        measured = {each.clique for each in measurements}
+        found = {} if self.forecast is None else self.forecast.found
+        expected = {clique: each for (clique, _), each in found.items() if clique in measured}
         facts = {
             "merged": sorted(columns),
             "merge_rare": str(self.choice),
@@ -162,8 +168,8 @@ class Merging:
         if not expected:
             return facts
         return facts | {
-            "expected_whole": round(sum(each.whole for each in expected) / 2.0, 1),
-            "expected_merged": round(sum(each.merged for each in expected) / 2.0, 1),
+            "expected_whole": round(sum(each.whole for each in expected.values()) / 2.0, 1),
+            "expected_merged": round(sum(each.merged for each in expected.values()) / 2.0, 1),
         }
 
 

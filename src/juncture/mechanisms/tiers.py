@@ -134,8 +134,7 @@ class Tiers(Mechanism):
             self.find_single_share(candidates), self.pair_share,
             self.pair_choice_share, self.triple_choice_share,
         )  # fmt: skip
-        facts = None if curator.schema is None else PublicFacts.of_schema(curator.schema)
-        zeros = facts.constraints if facts else {}
+        zeros = PublicFacts.find_constraints(curator.schema)
         fitter = TierFitter(self.oracle, self.max_tree_cells, self.max_steps, zeros)
         max_pairs = self.find_max_pairs(candidates)
         whole = self.budget.price
