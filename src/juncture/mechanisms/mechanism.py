@@ -24,6 +24,7 @@ from juncture.fit.column_counts import match_columns
 from juncture.fit.public_facts import PublicFacts
 from juncture.fit.selection_proof import Choice, SelectionProof
 from juncture.fit.summary import FitSummary
+from juncture.fit.total import estimate_total
 from juncture.mechanisms.result import RunResult
 from juncture.model.model import Model
 from juncture.model.record_distribution import RecordDistribution
@@ -169,7 +170,7 @@ class Run(Outline):
         n_before = len(curator.events)
         with curator.reserve(self.costs, self.mechanism):
             fitted = _impose_facts(self.execute(curator, watch), curator.schema, watch)
-        findings = _join_columns(fitted, curator.schema, self.earlier)
+        findings = _join_columns(fitted, curator, self.earlier)
         return RunResult(
             project=findings.project,
             model=findings.model,
@@ -218,20 +219,24 @@ def _impose_facts(findings: Findings, schema: Schema | None, watch: Watch) -> Fi
     return replace(findings, model=model, project=model.project, fit=summary)
 
 
-def _join_columns(
-    findings: Findings, schema: Schema | None, earlier: Sequence[Measurement]
-) -> Findings:
-    """The findings with a model whose single columns follow all that is known of them.
+def _join_columns(findings: Findings, curator: Curator, earlier: Sequence[Measurement]) -> Findings:
+    """The findings with what was measured before, and a model whose single columns follow it all.
 
-    Where totals are known to all, these go before: the model is left as it is.
+    So does the number of records, unless it is public. Where totals are known to all, these go
+    before: the model is left as it is.
     """
     measured = bool(findings.measurements) and findings.model is not None
+    schema = curator.schema
     if not (earlier and measured) or (schema is not None and schema.known):
         return findings
     assert findings.model is not None
     names = dict.fromkeys(each.clique[0] for each in earlier)
-    model = match_columns(findings.model, names, [*findings.measurements, *earlier])
-    return replace(findings, model=model, project=model.project)
+    known, model = (*findings.measurements, *earlier), findings.model
+    if curator.public_n_records is None:
+        total = max(1.0, estimate_total(model.domain, known).total)
+        model = replace(model, base_total=total, log_share=0.0)
+    model = match_columns(model, names, known)
+    return replace(findings, model=model, project=model.project, measurements=known)
 
 
 class Mechanism(Protocol):

@@ -149,12 +149,15 @@ class BinsPlan:
 
         The estimated counts of the bins have a covariance C. With L L' the inverse of C, the
         answers L'b of the counts b have noise of variance 1 each, and no covariance; for ranges of
-        bins they say what the tree says, which is more than counts of the same price would.
+        bins they say what the tree says, which is more than counts of the same price would. They
+        are scaled to the noise of a bin, so that it can be read beside that of counts.
         """
         codes = np.asarray(closed.codes)[self.order]
         sums = np.bincount(codes, weights=estimate, minlength=closed.column.coding.size)
-        root = np.linalg.cholesky(np.linalg.inv(self.strategy.covariance(measured, codes)))
-        return Measurement((self.name,), root.T @ sums, stddev=1.0, query=Matrix(root.T))
+        covariance = self.strategy.covariance(measured, codes)
+        stddev = float(np.sqrt(np.diag(covariance).mean()))
+        rows = stddev * np.linalg.cholesky(np.linalg.inv(covariance)).T
+        return Measurement((self.name,), rows @ sums, stddev=stddev, query=Matrix(rows))
 
 
 @dataclass(frozen=True)
