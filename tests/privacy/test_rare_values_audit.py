@@ -10,6 +10,7 @@ import pytest
 from juncture.mechanisms.aim import AIM
 from juncture.mechanisms.mechanism import Mechanism
 from juncture.mechanisms.mst import MST
+from juncture.mechanisms.mwem import MWEM
 from juncture.mechanisms.tiers import Tiers
 from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
@@ -24,6 +25,7 @@ SLACK, N_RECORDS, MAX_PAIRS = 1e-5, 120, 40
 MECHANISMS: dict[str, Callable[[Budget], Mechanism]] = {
     "aim": lambda budget: AIM(budget, rounds=6, max_steps=5, merge_rare="on"),
     "mst": lambda budget: MST(budget, max_steps=5, merge_rare="on"),
+    "mwem": lambda budget: MWEM(budget, rounds=3, max_steps=5, merge_rare="on"),
     "tiers": lambda budget: Tiers(budget, max_steps=5, merge_rare="on"),
 }
 
@@ -67,7 +69,7 @@ def test_merged_runs_tell_no_more_than_they_were_charged(name: str, neighbours: 
     assert worst(name, neighbours, MAX_PAIRS, noise_factor=0.5)[0] > 1.0 + SLACK
 
 
-@pytest.mark.parametrize("name", ["aim", "tiers"])
+@pytest.mark.parametrize("name", ["aim", "mwem", "tiers"])
 def test_a_doubled_exponent_is_caught(name: str) -> None:
     """In choices among merged tables."""
     assert worst(name, Neighbours.ADD_OR_REMOVE, MAX_PAIRS, exponent_factor=2.0)[1] > 1.0 + SLACK
