@@ -129,3 +129,15 @@ def test_parent_sets_of_a_wide_table_are_thinned_at_once() -> None:
     assert all(len(each) == 5 for each in found)
     assert found == find_parent_sets(domain, tuple(domain), 40.0, max_sets=50)
     assert found != find_parent_sets(domain, tuple(domain), 40.0, max_sets=50, seed=1)
+
+
+def test_parent_sets_of_an_earlier_choice_are_taken_again() -> None:
+    """Most are sets that were taken before, whose tables were counted; the others are fresh."""
+    domain = Domain({f"x{i}": 2 for i in range(100)})
+    names = tuple(domain)
+    before = find_parent_sets(domain, names[:60], 40.0, max_sets=40)
+    found = find_parent_sets(domain, names, 40.0, max_sets=40, seed=1, known=before)
+    again = [each for each in found if each in set(before)]
+    assert again == before[-34:]  # 0.85 of 40
+    assert len(found) == len(set(found)) == 40
+    assert any(set(each) - set(names[:60]) for each in found)

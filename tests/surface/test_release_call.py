@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import pytest
 import juncture as jn
 from juncture.cli.main import run as run_command
 from juncture.errors import BudgetExceeded, InvalidInput, NotPublic
+from juncture.mechanisms.registry import prepare
 from juncture.privacy import Pure
 from juncture.private.simulated import SimulatedCurator
+from juncture.workflow.release import warn_of_long_fit
 from tables import SCHEMA, Table, write_table
 
 BUDGET = jn.Budget(epsilon=4.0)
@@ -190,3 +193,17 @@ def test_a_mistyped_ledger_begins_no_new_budget(table: Table, tmp_path: Path) ->
     assert not ledger.events
     jn.release(table.data, table.schema, budget, ledger=tmp_path / "poeple.ledger", new_ledger=True)
     assert len(jn.Ledger(tmp_path / "poeple.ledger").events) > 0
+
+
+def test_a_long_fit_is_announced() -> None:
+    """Before anything is spent: how long the fit takes, and what takes less."""
+    workload = jn.Workload.all_marginals(jn.Domain({f"x{i}": 4 for i in range(60)}), 2)
+    budget = jn.Budget(rho=0.1)
+    for name in ("direct", "residual"):
+        run = prepare(name, budget, workload, jn.Neighbours.ADD_OR_REMOVE)
+        with pytest.warns(UserWarning, match=r"1,770 sets of columns takes about \d+ min.*tiers"):
+            warn_of_long_fit(run)
+    few = jn.Workload.all_marginals(jn.Domain({f"x{i}": 4 for i in range(6)}), 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_long_fit(prepare("direct", budget, few, jn.Neighbours.ADD_OR_REMOVE))

@@ -18,14 +18,19 @@ class Pace:
     started: float = field(default_factory=time.monotonic)
     first_done: int = 0
     """What was done already when it was first heard of: it says nothing about the pace."""
+    _last_done: int = field(default=0, init=False)
 
     def describe(self, done: int, total: int, now: float | None = None) -> str:
         """What is done, what is left, and how long that will take at the pace so far."""
+        moment = time.monotonic() if now is None else now
+        if done < self._last_done:  # the same kind of work, begun again
+            self.started, self.first_done = moment, done
+        self._last_done = done
         words = f"{done:,} of {total:,} done"
         if done >= total:
             return words
         words += f", {total - done:,} left"
-        passed = (time.monotonic() if now is None else now) - self.started
+        passed = moment - self.started
         since = done - self.first_done
         if since <= 0 or passed <= 0:
             return words

@@ -15,7 +15,7 @@ from juncture.fit.public_facts import PublicFacts
 from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.merge_rare import MergeRare
-from juncture.mechanisms.mwem_state import ModelState, find_total
+from juncture.mechanisms.mwem_state import ModelState, find_total, limit_cells
 from juncture.mechanisms.rare_forecast import RareTerms
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.spending import Spending
@@ -32,8 +32,10 @@ from juncture.tables.workload import Workload
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
-# First rounds for each column, as the authors have them.
-_ROUNDS_PER_COLUMN = 16
+# First rounds for each column, as the authors have them; after the columns at most so many over the
+# number of columns: a round asks about all pairs, and a model of many columns holds far fewer pairs
+# than there would be rounds.
+_ROUNDS_PER_COLUMN, _MAX_ASKED = 16, 12_000
 # How well a round's fit must be: closer ones take longer and choose no better.
 _TOLERANCE = 5e-3
 # Rounds are many, and so are tables of three columns: larger ones are not made up to decide.
@@ -71,11 +73,12 @@ class AIM(Mechanism):
     budget: Budget
     _: KW_ONLY
     rounds: int | None = None
-    """The budget of a first round is the whole over this; by default, 16 for each column."""
+    """The budget of a first round is the whole over this; by default, see `count_first_rounds`."""
     measured_fraction: float = 0.9
     """The fraction of a round's price that is spent on measuring; the rest is spent on choosing."""
     max_model_cells: int = 4_000_000
-    """Choices that would make the model larger are not made; the limit grows with the spending."""
+    """Choices that would make the model larger are not made; the limit grows with the spending, and
+    is lower for more than 30 columns (see `limit_cells`)."""
     max_steps: int = 1000
     """The most steps of the model's fit after each round."""
     merge_rare: str = "auto"
@@ -109,7 +112,7 @@ class AIM(Mechanism):
 
     def _schedule(self, weights: dict[Clique, float]) -> _Schedule:
         columns = [clique for clique in weights if len(clique) == 1]
-        rounds = _ROUNDS_PER_COLUMN * len(columns) if self.rounds is None else self.rounds
+        rounds = count_first_rounds(len(columns)) if self.rounds is None else self.rounds
         if rounds <= len(columns):
             raise InvalidInput(
                 f"`rounds` must be more than the {len(columns)} columns, which are measured first; "
@@ -134,9 +137,10 @@ class AIM(Mechanism):
         state.update(measurements)
         chosen, proving = list[Clique](), tuple[Choice, ...]()
         merging = Merging(curator.domain, MergeRare.parse(self.merge_rare), _RARE_TERMS)
+        max_cells = limit_cells(self.max_model_cells, len(curator.domain))
         while not schedule.spending.is_over:
             choice, measurement = schedule.take_round()
-            limit = int(self.max_model_cells * schedule.spending.spent_share)
+            limit = int(max_cells * schedule.spending.spent_share)
             stddev = measurement.cell_stddev(curator.neighbours)
             noise = measurement.noise.mean_absolute(stddev)
             merging = merging.find_rare(state.one_ways(), stddev, noise)
@@ -200,6 +204,20 @@ class _Schedule:
             choice, measurement = plain.take_round()
             yield choice.selection_cost
             yield measurement.cost
+
+
+def count_first_rounds(n_columns: int) -> int:
+    """How many rounds the whole budget is divided into, the measurements of columns among them.
+
+    16 for each column, as the authors have it. Beyond 28 columns there are fewer, 12,000 over the
+    number of columns after these were measured, so that all rounds together ask about no more than
+    some hundred thousand pairs. They have less noise each.
+
+    >>> [count_first_rounds(n) for n in (15, 28, 41, 100)]
+    [240, 448, 333, 220]
+    """
+    after = min((_ROUNDS_PER_COLUMN - 1) * n_columns, _MAX_ASKED // n_columns)
+    return n_columns + max(1, after)
 
 
 def weigh_candidates(workload: Workload) -> dict[Clique, float]:

@@ -18,7 +18,7 @@ from juncture.fit.public_facts import PublicFacts
 from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.merge_rare import MergeRare
-from juncture.mechanisms.mwem_state import ModelState, State, WeightState, find_total
+from juncture.mechanisms.mwem_state import ModelState, State, WeightState, find_total, limit_cells
 from juncture.mechanisms.rare_forecast import RareTerms
 from juncture.mechanisms.rare_values import Merging
 from juncture.privacy.accounting import Neighbours
@@ -107,8 +107,9 @@ class MWEM(Mechanism):
     """The share of the price that is spent on the number of records, if that is private and no
     single columns are measured, which tell it too."""
     max_model_cells: int = 4_000_000
-    """Choices that would make the model larger are not offered; the limit grows with the rounds.
-    With records for an oracle, only tables that are larger by themselves are left out."""
+    """Choices that would make the model larger are not offered; the limit grows with the rounds,
+    and is lower for more than 30 columns (see `limit_cells`). With records for an oracle, only
+    tables that are larger by themselves are left out."""
     passes: int = 100
     """The passes of multiplicative weights over all measurements, after each round."""
     max_table_bytes: int | None = None
@@ -171,7 +172,7 @@ class MWEM(Mechanism):
         for done in range(1, rounds + 1):
             limit = self.max_model_cells
             if needs_tree(self.oracle):
-                limit = limit * done // rounds
+                limit = limit_cells(limit, len(curator.domain)) * done // rounds
             merging = self._find_rare(merging, state, prices, curator.neighbours)
             terms = _Terms(prices, limit, merging)
             clique, query, choices = self._choose(curator, workload, state, terms)

@@ -87,7 +87,8 @@ class PrivBayes(Mechanism):
     """The randomness of those records, which is post-processing."""
     max_parent_sets: int = 4_000
     """The most candidates in one choice, of all attributes together. If there are more, that many
-    are taken at random without looking at data: wide tables of small attributes have millions."""
+    are taken at random without looking at data: wide tables of small attributes have millions.
+    Most of them are those of the choice before, whose tables were counted already."""
     max_model_cells: int = 10_000_000
     """The most cells of the model's junction tree: parents that would exceed it are dropped. With
     records for an oracle, none are."""
@@ -156,18 +157,19 @@ class PrivBayes(Mechanism):
         names = tuple(domain)
         limit = self.cell_limit(len(names), n_records)
         network = [Link(names[0], ())]
-        price = self.prices(len(names))[0]
+        price, known = self.prices(len(names))[0], dict[str, list[Clique]]()
         while len(network) < len(names):
             placed = tuple(link.child for link in network)
             children = [name for name in names if name not in placed]
             max_sets = max(1, self.max_parent_sets // len(children))
-            candidates = [
-                Link(child, parents)
-                for child in children
-                for parents in find_parent_sets(
-                    domain, placed, limit / domain[child], max_sets=max_sets, seed=len(placed)
+            known = {
+                child: find_parent_sets(
+                    domain, placed, limit / domain[child], max_sets=max_sets, seed=len(placed),
+                    known=known.get(child, ()),
                 )
-            ]
+                for child in children
+            }  # fmt: skip
+            candidates = [Link(child, parents) for child in children for parents in known[child]]
             chosen = curator.select(DependenceScore(candidates, self.dependence), price)
             network.append(self._drop_parents(domain, network, Link(*chosen)))
             watch("choosing parents", len(network), len(names))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from juncture._util.watch import Watch
+from juncture._util.watch import Watch, ignore_progress
 from juncture.engine.oracle import OracleFactory
 from juncture.engine.oracle_choice import choose_oracle
 from juncture.fit.estimation import Estimate, estimate
@@ -50,6 +50,8 @@ _MAX_DARK = 0.25
 # record of the table, within limits; all records together have at most so many values.
 FIRST_RECORDS, _ANSWERING_RECORDS = 50_000, 400_000
 _LAST_RECORDS, _MAX_RECORDS, _MAX_VALUES = 10.0, 1_000_000, 30_000_000
+# What the watch calls the tiers: columns, pairs, triples, and the last fit.
+_WORK = "measuring in tiers"
 # A share of the price that is not worth an event.
 _NEGLIGIBLE = 1e-6
 
@@ -75,8 +77,9 @@ class TierFitter:
     """For some cliques, a table that is true where the schema's rules leave no record."""
 
     def fit(
-        self, domain: Domain, measurements: Sequence[Measurement], total: float, n_records: int
-    ) -> Estimate:
+        self, domain: Domain, measurements: Sequence[Measurement], total: float, n_records: int,
+        watch: Watch = ignore_progress,
+    ) -> Estimate:  # fmt: skip
         """Fit everything so far, with about so many records where it takes records."""
         cliques = [*(each.clique for each in measurements), *self.constraints]
         limit = max(FIRST_RECORDS, _MAX_VALUES // len(domain))
@@ -86,6 +89,7 @@ class TierFitter:
         return estimate(
             domain, measurements, total=total, plan=choice.plan, oracle=choice.factory,
             solver=EarlyStopping(), max_steps=self.max_steps, constraints=self.constraints,
+            watch=watch,
         )  # fmt: skip
 
 
@@ -110,14 +114,17 @@ class TierRun:
         self.measure(dict.fromkeys(singles, self.shares.singles / len(singles)))
         model = self.fit(FIRST_RECORDS).model
         self.merging = self.find_merging(model)
+        self.watch(_WORK, 1, 4)
         tables = find_pair_tables(model, self.candidates.pairs, self.merging)
         pairs = self.choose_pairs(tables, model.total) if tables else []
         if pairs:
             self.measure_pairs({pair: tables[pair] for pair in pairs}, model.total)
         elif tables:
             self.measure(dict.fromkeys(singles, self.left / len(singles)))
+        self.watch(_WORK, 3, 4)
         wanted = int(_LAST_RECORDS * model.total)
         fit = self.fit(min(max(wanted, _ANSWERING_RECORDS), _MAX_RECORDS))
+        self.watch(_WORK, 4, 4)
         details = {
             "pairs": len(pairs),
             "triples": [list(triple) for triple in self.triples],
@@ -147,13 +154,12 @@ class TierRun:
         )
         choice = self.shares.triple_choice
         if self.candidates.triples and self.can_tell(choice, len(tables), total):
-            self.watch("measuring pairs", 1, 4)
+            self.watch(_WORK, 2, 4)
             first = min(self.shares.pairs, self.left)
             self.measure({pair: first * share for pair, share in shares.items()})
-            self.watch("fitting pairs", 2, 4)
             model = self.fit(FIRST_RECORDS).model.with_records(_ANSWERING_RECORDS)
             self.measure_triples(model, tables)
-            self.watch("fitting all", 3, 4)
+            self.watch(_WORK, 3, 4)
         self.measure({pair: self.left * share for pair, share in shares.items()})
 
     def choose_pairs(self, tables: Mapping[Clique, Vector], total: float) -> list[Clique]:
@@ -249,4 +255,5 @@ class TierRun:
     def fit(self, n_records: int) -> Estimate:
         """Fit everything so far, with about so many records where it takes records."""
         total = find_total(self.curator, self.measurements)
-        return self.fitter.fit(self.curator.domain, self.measurements, total, n_records)
+        domain = self.curator.domain
+        return self.fitter.fit(domain, self.measurements, total, n_records, self.watch)

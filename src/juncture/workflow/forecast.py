@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import reduce
+from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ from juncture.privacy.accounting import Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
-from juncture.tables.domain import Clique
+from juncture.tables.domain import Clique, Domain
 from juncture.tables.layout import Vector
 from juncture.tables.workload import Workload, workload_error
 from juncture.workflow.imagined import Dependence, imagine
@@ -109,7 +109,7 @@ class _Stage:
     ) -> None:
         self.budget, self.workload = budget, workload
         self.neighbours, self.n_records = neighbours, n_records
-        self._counts: dict[Dependence, dict[Clique, Vector]] = {}
+        self._weights = workload.clique_weights
 
     def forecast(self, name: str, public_n_records: int | None) -> Forecast:
         """One mechanism."""
@@ -141,9 +141,9 @@ class _Stage:
         is_known = run.cell_stddev is not None and run.max_chosen is not None
         return Method.CHOICE if is_known else Method.NONE
 
-    @property
+    @cached_property
     def _cells(self) -> int:
-        return sum(map(self.workload.domain.size_of, self.workload.distinct_cliques))
+        return sum(map(self.workload.domain.size_of, self._weights))
 
     @property
     def _is_small(self) -> bool:
@@ -169,8 +169,9 @@ class _Stage:
 
     def _expect(self, run: Run, dependence: Dependence) -> float:
         """Each count is off by its noise, or by itself where that is less."""
-        tables = self._count([each.clique for each in run.marginals], dependence)
-        weights = self.workload.clique_weights
+        counted = _imagine_counts(self.workload.domain, self.n_records, dependence)
+        tables = counted.count([each.clique for each in run.marginals])
+        weights = self._weights
         errors = [
             expect_error(table, each.error * _MEAN_ABSOLUTE) / (2.0 * self.n_records)
             for each, table in zip(run.marginals, tables, strict=True)
@@ -184,21 +185,47 @@ class _Stage:
         The best choice is assumed: those for which measuring helps most.
         """
         noise = (run.cell_stddev or 0.0) * _MEAN_ABSOLUTE
-        weights, domain = self.workload.clique_weights, self.workload.domain
-        singles = dict(zip(domain, self._count([(n,) for n in domain], dependence), strict=True))
-        alone, gains = [], []
-        for clique, table in zip(weights, self._count(list(weights), dependence), strict=True):
-            shares = reduce(np.outer, [singles[name] / self.n_records for name in clique])
-            apart = float(np.abs(table - self.n_records * shares.reshape(-1)).sum())
-            alone.append(weights[clique] * apart)
+        counted = _imagine_counts(self.workload.domain, self.n_records, dependence)
+        weights, alone, gains = self._weights, 0.0, []
+        distances = counted.measure_apart(list(weights))
+        for clique, table, apart in zip(
+            weights, counted.count(list(weights)), distances, strict=True
+        ):
+            alone += weights[clique] * apart
             gains.append(weights[clique] * max(0.0, apart - expect_error(table, noise)))
         won = sum(sorted(gains, reverse=True)[: run.max_chosen])
-        return (sum(alone) - won) / (2.0 * self.n_records * sum(weights.values()))
+        return (alone - won) / (2.0 * self.n_records * sum(weights.values()))
 
-    def _count(self, cliques: Sequence[Clique], dependence: Dependence) -> list[Vector]:
-        table = imagine(self.workload.domain, self.n_records, dependence)
-        known = self._counts.setdefault(dependence, {})
-        missing = [clique for clique in cliques if clique not in known]
-        tables = table.exact_counts(missing) if missing else []
-        known.update((c, t.values.reshape(-1)) for c, t in zip(missing, tables, strict=True))
-        return [known[clique] for clique in cliques]
+
+class _Counts:
+    """What was counted of a made-up table; kept, since every mechanism is held against it."""
+
+    def __init__(self, domain: Domain, n_records: int, dependence: Dependence) -> None:
+        self._table, self._n_records = imagine(domain, n_records, dependence), n_records
+        self._known: dict[Clique, Vector] = {}
+        self._apart: dict[Clique, float] = {}
+
+    def count(self, cliques: Sequence[Clique]) -> list[Vector]:
+        """The counts of sets of columns, flat."""
+        missing = [clique for clique in cliques if clique not in self._known]
+        if missing:
+            tables = zip(missing, self._table.exact_counts(missing), strict=True)
+            self._known.update((clique, table.values.reshape(-1)) for clique, table in tables)
+        return [self._known[clique] for clique in cliques]
+
+    def measure_apart(self, cliques: Sequence[Clique]) -> list[float]:
+        """How far the counts of sets of columns are from those of independent columns."""
+        missing = [clique for clique in cliques if clique not in self._apart]
+        if missing:
+            domain, n = self._table.domain, self._n_records
+            singles = dict(zip(domain, self.count([(name,) for name in domain]), strict=True))
+            for clique, table in zip(missing, self.count(missing), strict=True):
+                shares = reduce(np.outer, [singles[name] / n for name in clique])
+                self._apart[clique] = float(np.abs(table - n * shares.reshape(-1)).sum())
+        return [self._apart[clique] for clique in cliques]
+
+
+@lru_cache(maxsize=2)
+def _imagine_counts(domain: Domain, n_records: int, dependence: Dependence) -> _Counts:
+    """The counts of a made-up table; no more than those of one domain are kept."""
+    return _Counts(domain, n_records, dependence)

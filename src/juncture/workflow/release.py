@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from juncture._util.notebook_bar import show_in_notebook
 from juncture._util.watch import Watch
 from juncture.engine.compiled.loader import load_routines
+from juncture.engine.predicted_time import format_seconds
 from juncture.errors import InvalidInput
 from juncture.fit.public_facts import PublicFacts
 from juncture.mechanisms.checked import prepare_checked
@@ -30,6 +32,9 @@ from juncture.tables.schema_toml import read_schema, schema_toml
 from juncture.tables.workload import Workload
 from juncture.workflow.closing import ClosingPlan, plan_closing
 from juncture.workflow.default_choice import choose_default
+
+# Of a fit that takes more seconds than this, people are told before anything is spent.
+_LONG_FIT = 120.0
 
 if TYPE_CHECKING:
     from juncture.private.sources.read import Table
@@ -120,6 +125,7 @@ def release(  # noqa: PLR0913
         n = source.exact_n_records
         run = prepare_release(chosen, closing.rest, wanted, protected, n, check=check)
         _refuse_unaffordable(file, budget, [*closing.costs, *run.costs], begun)
+    warn_of_long_fit(run)
     shares = {"binning_share": binning_share if closing.columns else None, "check": check}
     settings = _describe_settings(known, budget, run, taken, shares)
     if begun is not None:
@@ -188,6 +194,19 @@ def prepare_release(
     if check is None:
         return prepare(mechanism, budget, workload, neighbours, n_records)
     return prepare_checked(mechanism, budget, check, workload, neighbours, n_records)
+
+
+def warn_of_long_fit(run: Run) -> None:
+    """Say before anything is spent that a fit will take minutes, and what takes less."""
+    seconds = None if run.oracle is None else run.oracle.seconds
+    if seconds is not None and seconds > _LONG_FIT:
+        n_sets = len(run.workload.distinct_cliques)
+        warnings.warn(
+            f"Fitting {run.mechanism}'s model of {n_sets:,} sets of columns takes "
+            f"{format_seconds(seconds)} of one processor. Nothing is spent yet: to have it sooner, "
+            "take tiers or mst, which measure what matters most, or ask for fewer sets of columns.",
+            stacklevel=3,
+        )
 
 
 def _open_unfinished(kept: Path | None) -> Journal:

@@ -48,12 +48,16 @@ class CallCounter:
     def __init__(self, max_calls: int, watch: Watch = ignore_progress) -> None:
         self.n_calls = 0
         self.max_calls = max_calls
-        self._watch = watch
+        self._watch, self._expected = watch, max_calls
+
+    def expect(self, n_more: int) -> None:
+        """Say how many more calls there will be, as far as a solver knows: progress shows it."""
+        self._expected = min(self.n_calls + n_more, self.max_calls)
 
     def count(self) -> None:
         """Count one more call, and report it to the watch."""
         self.n_calls += 1
-        self._watch("fitting the model", self.n_calls, self.max_calls)
+        self._watch("fitting the model", self.n_calls, max(self._expected, self.n_calls))
 
 
 class Problem:
@@ -106,6 +110,10 @@ class Problem:
     def is_exhausted(self) -> bool:
         """Whether the allowed oracle calls are used up."""
         return self._calls.n_calls >= self._calls.max_calls
+
+    def expect_calls(self, n_more: int) -> None:
+        """See `CallCounter.expect`."""
+        self._calls.expect(n_more)
 
     def count_call(self) -> None:
         """Count one more oracle call, which a solver has made by itself."""

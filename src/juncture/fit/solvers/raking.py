@@ -43,6 +43,8 @@ _STALLED_STAGES, _IDLE_STAGES = 3, 4
 _BEYOND = 2.5
 # The loss along such a run is itself left to chance by about this share: the earlier point wins.
 _SLACK = 5e-4
+# The oracle calls of a run, where nothing else is known: for those who watch the progress.
+_USUAL_CALLS = 60
 # The records of fits to split noise.
 _SPLIT_RECORDS = 30_000
 
@@ -78,8 +80,10 @@ class Raking:
         excluded = np.isneginf(potentials)
         clock_limit = math.inf
         if self.stop_at_noise:
+            problem.expect_calls(_USUAL_CALLS * (1 + self.draws))
             clock_limit = self._find_clock(problem, oracle, excluded)
         path = Path(problem, loss, oracle, potentials, patient=self.stop_at_noise)
+        problem.expect_calls(path.count_calls(clock_limit) if self.stop_at_noise else _USUAL_CALLS)
         yield Iterate(path.candidate())
         last, best, n_stalled, n_since_best, settled = math.inf, math.inf, 0, 0, False
         for _ in range(_MAX_STAGES):
@@ -113,7 +117,8 @@ class Raking:
         rng, start = make_generator(self.rng, loss), np.where(excluded, -np.inf, 0.0)
         curves = []
         n_splits = min(self.draws, find_pace(len(oracle.layout.cliques)).n_splits)
-        for _ in range(n_splits):
+        for done in range(n_splits):
+            problem.expect_calls(_USUAL_CALLS * (1 + n_splits - done))
             fitted, holdout = split_noise(loss, self.division, rng)
             path = Path(
                 problem, fitted, oracle, start, patient=True, n_records=_SPLIT_RECORDS,

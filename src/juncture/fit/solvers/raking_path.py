@@ -28,6 +28,8 @@ _PASSES, _MAX_PASSES = 3, 24
 # Passes on fresh records in the end; then the most stages of a fit to convergence, which ends where
 # one moves the answers by less than this share of what the records leave to chance.
 _FEW_PASSES, _MAX_POLISHING, _POLISHED = 2, 20, 0.03
+# About so many calls settle the records, for those who watch the progress.
+_ENDING_CALLS = 6
 # Such stages end after so many turns of a record and a clique: some seconds.
 _MAX_WORK = 1.5e9
 # A turn changes the weights by no more than this, as the mean square of their factors less one.
@@ -126,6 +128,11 @@ class Path:
     def min_effective(self) -> float:
         """The effective share of the records below which they are renewed."""
         return self.pace.min_effective if self.is_full else MIN_EFFECTIVE
+
+    def count_calls(self, clock: float) -> int:
+        """About how many oracle calls there are until that clock, and in the end."""
+        stages = math.log1p(clock * (self.growth - 1.0) / self.length) / math.log(self.growth)
+        return math.ceil(stages) * self.n_passes + _ENDING_CALLS
 
     def advance(self, rest: float) -> bool:
         """One stage, at most what is left of the clock; gives whether the records were renewed."""
