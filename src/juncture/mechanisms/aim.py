@@ -32,10 +32,9 @@ from juncture.tables.workload import Workload
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
-# First rounds for each column, as the authors have them; after the columns at most so many over the
-# number of columns: a round asks about all pairs, and a model of many columns holds far fewer pairs
-# than there would be rounds.
-_ROUNDS_PER_COLUMN, _MAX_ASKED = 16, 12_000
+# First rounds for each column, as the authors have them, up to so many columns; beyond, all rounds
+# after the columns fall with this power of them.
+_ROUNDS_PER_COLUMN, _USUAL_COLUMNS, _POWER = 16, 50, 2.5
 # How well a round's fit must be: closer ones take longer and choose no better.
 _TOLERANCE = 5e-3
 # Rounds are many, and so are tables of three columns: larger ones are not made up to decide.
@@ -78,7 +77,7 @@ class AIM(Mechanism):
     """The fraction of a round's price that is spent on measuring; the rest is spent on choosing."""
     max_model_cells: int = 4_000_000
     """Choices that would make the model larger are not made; the limit grows with the spending, and
-    is lower for more than 30 columns (see `limit_cells`)."""
+    is lower for more than 50 columns (see `limit_cells`)."""
     max_steps: int = 1000
     """The most steps of the model's fit after each round."""
     merge_rare: str = "auto"
@@ -209,15 +208,15 @@ class _Schedule:
 def count_first_rounds(n_columns: int) -> int:
     """How many rounds the whole budget is divided into, the measurements of columns among them.
 
-    16 for each column, as the authors have it. Beyond 28 columns there are fewer, 12,000 over the
-    number of columns after these were measured, so that all rounds together ask about no more than
-    some hundred thousand pairs. They have less noise each.
+    16 for each column, as the authors have it. A round asks the model about all pairs, so beyond 50
+    columns there are fewer rounds, each with less noise: hundreds instead of the 1,500 that would
+    take hours. Fewer rounds cost accuracy where the model could hold more pairs.
 
-    >>> [count_first_rounds(n) for n in (15, 28, 41, 100)]
-    [240, 448, 333, 220]
+    >>> [count_first_rounds(n) for n in (15, 50, 86, 100)]
+    [240, 800, 279, 232]
     """
-    after = min((_ROUNDS_PER_COLUMN - 1) * n_columns, _MAX_ASKED // n_columns)
-    return n_columns + max(1, after)
+    after = (_ROUNDS_PER_COLUMN - 1) * min(n_columns, _USUAL_COLUMNS)
+    return n_columns + max(1, int(after * min(1.0, _USUAL_COLUMNS / n_columns) ** _POWER))
 
 
 def weigh_candidates(workload: Workload) -> dict[Clique, float]:

@@ -108,7 +108,7 @@ class MWEM(Mechanism):
     single columns are measured, which tell it too."""
     max_model_cells: int = 4_000_000
     """Choices that would make the model larger are not offered; the limit grows with the rounds,
-    and is lower for more than 30 columns (see `limit_cells`). With records for an oracle, only
+    and is lower for more than 50 columns (see `limit_cells`). With records for an oracle, only
     tables that are larger by themselves are left out."""
     passes: int = 100
     """The passes of multiplicative weights over all measurements, after each round."""

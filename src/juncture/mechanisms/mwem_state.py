@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
 # The columns up to which a model may have as many cells as its limit says.
-_USUAL_COLUMNS = 30
+_USUAL_COLUMNS = 50
 # The records and the accuracy of all rounds but the last, whose models only serve to choose.
 _ROUND_RECORDS, _ROUND_TOLERANCE = 50_000, 0.02
 
@@ -36,13 +36,13 @@ def limit_cells(max_cells: int, n_columns: int) -> int:
     """The most cells of a model that is fitted round after round, for so many columns.
 
     A round asks the model about every pair, and what a pair takes grows with the way between its
-    columns; there are more rounds, too. So beyond 30 columns the limit falls with their square, and
+    columns; there are more rounds, too. So beyond 50 columns the limit falls with their cube, and
     the time of all rounds together stays about what it is there.
 
-    >>> [limit_cells(4_000_000, n) for n in (15, 30, 100)]
-    [4000000, 4000000, 360000]
+    >>> [limit_cells(4_000_000, n) for n in (15, 50, 100)]
+    [4000000, 4000000, 500000]
     """
-    return int(max_cells * min(1.0, _USUAL_COLUMNS / max(1, n_columns)) ** 2)
+    return int(max_cells * min(1.0, _USUAL_COLUMNS / max(1, n_columns)) ** 3)
 
 
 class State:
