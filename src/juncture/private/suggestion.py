@@ -98,6 +98,8 @@ def _describe(kind: RawType, mark: str) -> Iterator[str]:
         yield f'kind = "{_KINDS_WITH_BOUNDS[kind]}"'
         yield f"low = {mark}    # SET: {example}"
         yield f"high = {mark}   # SET"
+        if kind is RawType.NUMBER:
+            yield "# step = 1    # take out of the comment if all are whole numbers; 0.01 for cents"
         yield 'bins = "private"'
         yield 'outside = "nearest"'
     elif kind is RawType.BOOLEAN:
