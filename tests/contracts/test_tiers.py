@@ -136,6 +136,22 @@ def test_at_most_so_many_pairs(tmp_path: Path) -> None:
     assert ("a", "b") in measured
 
 
+def test_columns_of_pairs_that_are_not_measured_are_measured_again(tmp_path: Path) -> None:
+    """They alone answer those pairs. Where every pair is measured, they have their first share."""
+    first = BUDGET.price.share(0.08 / len(DOMAIN)).cell_stddev(Neighbours.ADD_OR_REMOVE)
+    workload = Workload.all_marginals(DOMAIN, 2)
+    few, _ = run(tmp_path, Tiers(BUDGET, max_pairs=1), workload)
+    known = {each.clique: float(each.stddev) for each in few.measurements}
+    assert {clique for clique in known if len(clique) == 2} == {("a", "b")}
+    assert all(known[name,] < 0.9 * first for name in DOMAIN)
+    # A table of few records: the choice could not tell, so all pairs are measured.
+    (tmp_path / "all").mkdir()
+    all_pairs, _ = run(tmp_path / "all", Tiers(BUDGET), workload, source=table(50))
+    known = {each.clique: float(each.stddev) for each in all_pairs.measurements}
+    assert len(known) == 6 + 15
+    assert all(known[name,] == pytest.approx(first) for name in DOMAIN)
+
+
 @pytest.mark.parametrize(("limit", "kind"), [(1, RecordDistribution), (4_000_000, Distribution)])
 def test_a_large_tree_gives_way_to_records(limit: int, kind: type, tmp_path: Path) -> None:
     """Where "auto" is asked for and the tree has more cells than the limit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,8 @@ _LAST_RECORDS, _MAX_RECORDS, _MAX_VALUES = 10.0, 1_000_000, 30_000_000
 _WORK = "measuring in tiers"
 # A share of the price that is not worth an event.
 _NEGLIGIBLE = 1e-6
+# What a single column needs beside a pair: it is known from its first measurement, and from pairs.
+_SINGLE_NEED = 0.25
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class TierRun:
         tables = find_pair_tables(model, self.candidates.pairs, self.merging)
         pairs = self.choose_pairs(tables, model.total) if tables else []
         if pairs:
-            self.measure_pairs({pair: tables[pair] for pair in pairs}, model.total)
+            self.measure_pairs({pair: tables[pair] for pair in pairs}, model)
         elif tables:
             self.measure(dict.fromkeys(singles, self.left / len(singles)))
         self.watch(_WORK, 3, 4)
@@ -145,20 +147,36 @@ class TierRun:
         stddev = price.cell_stddev(self.curator.neighbours)
         return self.merging.find_rare(counts, stddev, price.noise.mean_absolute(stddev))
 
-    def measure_pairs(self, tables: Mapping[Clique, Vector], total: float) -> None:
-        """Measure pairs, then triples that they do not explain, then the pairs again."""
+    def find_single_needs(
+        self, chosen: Container[Clique], model: Model, noise: float
+    ) -> dict[Clique, float]:
+        """What single columns need: they alone answer the pairs that were not chosen."""
+        needs = dict[Clique, float]()
+        for pair, weight in self.candidates.pairs.items():
+            if pair not in chosen:
+                for name in pair:
+                    needs[(name,)] = needs.get((name,), 0.0) + weight
+        return {
+            single: _SINGLE_NEED * weight * expect_error(model.one_way(single[0]), noise)
+            for single, weight in needs.items()
+        }
+
+    def measure_pairs(self, tables: Mapping[Clique, Vector], model: Model) -> None:
+        """Measure pairs, then triples that they do not explain, then the pairs again.
+
+        Columns of pairs that were not chosen are measured again beside them.
+        """
         weights = self.candidates.pairs
         noise = self.noise_of(self.left / len(tables))
-        shares = divide_by_need(
-            {pair: weights[pair] * expect_error(t, noise) for pair, t in tables.items()}
-        )
+        needs = {pair: weights[pair] * expect_error(t, noise) for pair, t in tables.items()}
+        shares = divide_by_need(needs | self.find_single_needs(tables, model, noise))
         choice = self.shares.triple_choice
-        if self.candidates.triples and self.can_tell(choice, len(tables), total):
+        if self.candidates.triples and self.can_tell(choice, len(tables), model.total):
             self.watch(_WORK, 2, 4)
             first = min(self.shares.pairs, self.left)
             self.measure({pair: first * share for pair, share in shares.items()})
-            model = self.fit(FIRST_RECORDS).model.with_records(_ANSWERING_RECORDS)
-            self.measure_triples(model, tables)
+            fitted = self.fit(FIRST_RECORDS).model.with_records(_ANSWERING_RECORDS)
+            self.measure_triples(fitted, tables)
             self.watch(_WORK, 3, 4)
         self.measure({pair: self.left * share for pair, share in shares.items()})
 

@@ -38,7 +38,8 @@ class Tiers(Mechanism):
     1. Every column of the workload is measured, for equal parts of `single_share` of the price.
     2. Of the pairs below the workload's tasks, those are chosen, all at once, that independence
        gets wrong by more than noise would. They are measured with most of the budget, for shares
-       by how many of their counts stand above the noise, and a model is fitted.
+       by how many of their counts stand above the noise, and a model is fitted. Columns of pairs
+       that were not chosen, which they alone answer, are measured again beside them.
     3. Of the triples below them, those are chosen that this model gets wrong by more than noise
        would, and measured. What they do not need buys less noise for the pairs.
 
@@ -107,9 +108,11 @@ class Tiers(Mechanism):
         stddev, max_pairs = single.cell_stddev(neighbours), 0
         if candidates.pairs:
             rest, max_pairs = whole.share(1.0 - share), self.find_max_pairs(candidates)
-            # A choice and the pairs; with triples, another choice, they, and the pairs again.
+            # A choice, the pairs, the columns of others; with triples, another choice and they, and
+            # all again.
             n_triples = min(max_pairs, len(candidates.triples))
-            n_events = 1 + max_pairs + (1 + n_triples + max_pairs if n_triples else 0)
+            n_again = max_pairs + len(candidates.singles)
+            n_events = 1 + n_again + (1 + n_triples + n_again if n_triples else 0)
             costs += [rest.share((1.0 - _ROUNDING) / n_events).cost] * n_events
             stddev = refuse_useless(rest.share(1.0 / max_pairs).cell_stddev(neighbours))
             facts.append(("pairs", f"at most {max_pairs} of {len(candidates.pairs)} are measured"))
