@@ -171,8 +171,9 @@ def _render_wide_tables() -> str:
         "From a CSV file to a release, epsilon 1 and delta 1e-6, every pair of columns asked for:\n"
         "the seconds of all processors together, and the largest memory. The machine was busy, so\n"
         "seconds by the clock are left out. Tables are made from a seed. Direct and residual fit\n"
-        "all 4,950 pairs and take minutes, which they announce; of aim and of other shapes\n"
-        "no run is kept. Of what the command below prints:\n\n"
+        "all 4,950 pairs and take minutes, which they announce. What is missing, such as aim,\n"
+        "was not run to its end with the present code; rows are of single runs. Of what the\n"
+        "command below prints:\n\n"
         f"```text\n{kept}\n```\n\n"
         "    .venv/bin/python bench/wide_tables.py --mechanism all\n"
     )
