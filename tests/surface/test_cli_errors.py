@@ -216,7 +216,6 @@ RELEASES = [
     ("--out people.csv --epsilon 1 --schema people.toml --ledger new.l --force", 1, "of its own"),
     ("--out /proc/x.jct --epsilon 1 --schema people.toml --ledger new.l", 1, "can be written"),
     ("--out x.jct --epsilon 1e-20 --schema people.toml --ledger new.l", 1, "must buy noise"),
-    ("--out x.jct --epsilon 1 --schema people.toml", 2, "'--ledger'"),
     ("--out people.csv/x.jct --epsilon 1 --schema people.toml --ledger new.l", 1, "folder"),
     ("--out x.jct --epsilon 1 --schema people.toml --ledger new.l --cliques job", 1, "'job'"),
     (
