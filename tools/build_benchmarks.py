@@ -175,22 +175,6 @@ def _render_wide_tables() -> str:
         "Beyond 50 columns AIM has fewer rounds than on smaller tables. Printed by the command\n"
         "below, with `--shape` and `--mechanism` for some rows alone:\n\n"
         f"```text\n{kept}\n```\n\n"
-        "    .venv/bin/python bench/networks.py --peer-python .bench-venv/bin/python "
-        "--networks asia,sachs,child,insurance\n"
-    )
-
-
-def _render_wide_tables() -> str:
-    kept = (KEPT / "wide_tables.txt").read_text(encoding="utf-8").rstrip()
-    return (
-        "## Whole releases of wide tables\n\n"
-        "From a CSV file to a release, epsilon 1 and delta 1e-6, every pair of columns asked for:\n"
-        "the seconds of all processors together, and the largest memory. The machine was busy, so\n"
-        "seconds by the clock are left out. Tables are made from a seed. Direct and residual fit\n"
-        "all 4,950 pairs and take minutes, which they announce. What is missing, such as aim,\n"
-        "was not run to its end with the present code; rows are of single runs. Of what the\n"
-        "command below prints:\n\n"
-        f"```text\n{kept}\n```\n\n"
         "    .venv/bin/python bench/wide_tables.py --mechanism all\n"
     )
 
