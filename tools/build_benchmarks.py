@@ -153,30 +153,34 @@ def _describe_mechanism(rows: Iterable[Row], name: str) -> str:
 
 
 def _render_networks() -> str:
-    kept = (KEPT / "networks.txt").read_text(encoding="utf-8").rstrip()
-    return (
-        "## Questions to Bayesian networks (pyAgrum)\n\n"
+    return _quote_kept(
+        "Questions to Bayesian networks (pyAgrum)",
         "Well-known networks, asked of both packages, on a busy machine of two cores: medians of\n"
-        "three rounds, the sides alternating. What the command below printed:\n\n"
-        f"```text\n{kept}\n```\n\n"
-        "    .venv/bin/python bench/networks.py --peer-python .bench-venv/bin/python "
-        "--networks asia,sachs,child,insurance\n"
+        "three rounds, the sides alternating. What the command below printed:",
+        "networks.txt",
+        ".venv/bin/python bench/networks.py --peer-python .bench-venv/bin/python "
+        "--networks asia,sachs,child,insurance",
     )
 
 
 def _render_wide_tables() -> str:
-    kept = (KEPT / "wide_tables.txt").read_text(encoding="utf-8").rstrip()
-    return (
-        "## Whole releases of wide tables\n\n"
+    return _quote_kept(
+        "Whole releases of wide tables",
         "From a CSV file to a release, epsilon 1 and delta 1e-6, every pair of columns asked for:\n"
         "seconds by the clock and of all processors, on two free cores, and the largest memory.\n"
         "Tables are made from a seed; rows are of single runs. Direct and residual fit all 4,950\n"
         "pairs and take minutes, which they announce; hdmm and dualquery need a tree and refuse.\n"
         "Beyond 50 columns AIM has fewer rounds than on smaller tables. Printed by the command\n"
-        "below, with `--shape` and `--mechanism` for some rows alone:\n\n"
-        f"```text\n{kept}\n```\n\n"
-        "    .venv/bin/python bench/wide_tables.py --mechanism all\n"
+        "below, with `--shape` and `--mechanism` for some rows alone:",
+        "wide_tables.txt",
+        ".venv/bin/python bench/wide_tables.py --mechanism all",
     )
+
+
+def _quote_kept(title: str, words: str, file: str, command: str) -> str:
+    """A part of the page with what a command printed, as it was kept."""
+    kept = (KEPT / file).read_text(encoding="utf-8").rstrip()
+    return f"## {title}\n\n{words}\n\n```text\n{kept}\n```\n\n    {command}\n"
 
 
 def _median(rows: Sequence[Row], column: str, form: str) -> str:

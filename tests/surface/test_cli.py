@@ -58,32 +58,6 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
     return go
 
 
-def test_one_command_leads_from_a_raw_table_to_a_release(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its release lies in the current folder, its ledger beside the data, and says no later."""
-    (tmp_path / "raw").mkdir()
-    data, schema = write_table(tmp_path / "raw", 4000).data, tmp_path / "suggested.toml"
-    monkeypatch.chdir(tmp_path)
-    assert run(["schema", "suggest", str(data), "--out", str(schema)]) == 0
-    text = schema.read_text()
-    for low, high in ((0, 100), (0, 50)):
-        text = text.replace('low = "?"', f"low = {low}", 1).replace(
-            'high = "?"', f"high = {high}", 1
-        )
-    schema.write_text(text)
-    words = ["release", str(data), "--schema", str(schema), "--epsilon", "1", "--delta", "1e-6"]
-    assert run(words) == 0
-    release, book = load(tmp_path / "people.jct"), Ledger(data.with_suffix(".ledger"))
-    assert release.schema is not None
-    assert list(release.schema.columns) == ["age", "sex", "pay"]
-    assert [each.name for each in release.found] == ["age", "sex", "pay"]
-    assert 3000 < release.model.total < 5000
-    assert run([*words, "--out", str(tmp_path / "again.jct")]) == 3
-    assert not (tmp_path / "again.jct").exists()
-    assert book.spent <= book.budget.limit * (1 + 1e-9)
-
-
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_release_writes_what_the_ledger_paid_for(mechanism: str, table: Table, said: Said) -> None:
     """A release has a model, the schema and the ledger's events; nothing else is left behind."""

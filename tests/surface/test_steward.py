@@ -13,6 +13,7 @@ from juncture.mechanisms.hdmm import HDMM
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
 from juncture.private.simulated import SimulatedCurator
+from juncture.private.sources.files import TableFile
 from juncture.private.sources.source import CodedTable
 from juncture.publish.release import load
 from juncture.tables.columns import Categorical, Integer, Outside
@@ -20,6 +21,7 @@ from juncture.tables.domain import Domain
 from juncture.tables.schema import Schema
 from juncture.tables.schema_toml import schema_toml
 from juncture.tables.workload import Workload
+from tables import write_table
 
 CITY = Categorical(values=("Bern", "Basel"), missing=True, outside=Outside.CODE)
 SCHEMA = Schema({"age": Integer(low=0, high=3), "sick": Integer(low=0, high=1), "city": CITY})
@@ -33,6 +35,42 @@ def words(tmp_path: Path) -> list[str]:
     (tmp_path / "people.csv").write_text("age,sick,city\n" + rows)
     names = ("people.csv", "--schema", "people.toml", "--out", "x.jct", "--ledger", "x.ledger")
     return ["release", *(str(tmp_path / n) if "." in n else n for n in names)]
+
+
+def test_one_command_leads_from_a_raw_table_to_a_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its release lies in the current folder, its ledger beside the data, and says no later."""
+    (tmp_path / "raw").mkdir()
+    data, schema = write_table(tmp_path / "raw", 4000).data, tmp_path / "suggested.toml"
+    monkeypatch.chdir(tmp_path)
+    assert run(["schema", "suggest", str(data), "--out", str(schema)]) == 0
+    text = schema.read_text()
+    for low, high in ((0, 100), (0, 50)):
+        text = text.replace('low = "?"', f"low = {low}", 1).replace(
+            'high = "?"', f"high = {high}", 1
+        )
+    schema.write_text(text)
+    words = ["release", str(data), "--schema", str(schema), "--epsilon", "1", "--delta", "1e-6"]
+    assert run(words) == 0
+    release, book = load(tmp_path / "people.jct"), Ledger(data.with_suffix(".ledger"))
+    assert release.schema is not None
+    assert list(release.schema.columns) == ["age", "sex", "pay"]
+    assert [each.name for each in release.found] == ["age", "sex", "pay"]
+    assert 3000 < release.model.total < 5000
+    assert run([*words, "--out", str(tmp_path / "again.jct")]) == 3
+    assert not (tmp_path / "again.jct").exists()
+    assert book.spent <= book.budget.limit * (1 + 1e-9)
+
+
+def test_the_ledger_of_the_current_folder_lies_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inside, it would be among the data."""
+    (tmp_path / "parts").mkdir()
+    monkeypatch.chdir(tmp_path / "parts")
+    for dots in (".", "../parts/."):
+        assert TableFile.parse(dots).beside(".ledger").resolve() == tmp_path / "parts.ledger"
 
 
 def test_a_column_that_is_not_measured_is_named(

@@ -154,7 +154,7 @@ def release(
 
     private = find_table(data, table, no_header)
     out = out or Path(f"{private.table or private.stem}.jct")
-    ledger = ledger or private.path.parent / f"{private.stem}.ledger"
+    ledger = ledger or private.beside(".ledger")
     refuse_existing(out, force=force, read=[private.path, schema, ledger])
     refuse_same("--ledger", ledger, [private.path, schema])
     require_file(schema, "--schema")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,13 +74,25 @@ class TableFile:
 
     @property
     def stem(self) -> str:
-        """The name of the file without its endings.
+        """The name of the file or folder without its endings.
 
         >>> TableFile(Path("data/people.csv.gz")).stem
         'people'
         """
-        name = self.path.resolve().name if self.path.name in ("", "..") else self.path.name
-        return Path(name.removesuffix(".gz")).stem
+        return Path(self._named.name.removesuffix(".gz")).stem
+
+    def beside(self, ending: str) -> Path:
+        """A file of the same name with another ending, in the folder that this lies in.
+
+        >>> TableFile(Path("people.csv")).beside(".ledger").as_posix()
+        'people.ledger'
+        """
+        return self._named.with_name(self.stem + ending)
+
+    @property
+    def _named(self) -> Path:
+        """The path, with a name where it is only dots: a file inside is not beside."""
+        return self.path if self.path.name not in ("", "..") else Path(os.path.abspath(self.path))
 
 
 AnyTable = str | Path | TableFile | duckdb.DuckDBPyRelation | ArrowTable
