@@ -7,7 +7,7 @@ stride is 0 or 1, the loop over n0 compiles to vector code.
 
 from __future__ import annotations
 
-from juncture.engine.compiled.elementwise import FAST, U, inner
+from juncture.engine.compiled.elementwise import FAST, U, dot, inner
 
 
 @inner(fastmath=FAST)
@@ -107,13 +107,11 @@ def absorb_rows(x, x_at, q, q_at, c, c_at, d, d_at, n1, x1, q1, c1, n0, q0, c0, 
         a, b = U(x_at + i * x1), U(q_at + i * q1)
         e, f = U(c_at + i * c1), U(d_at + i * q1)
         if q0 == 0 and c0 == 1:
-            factor, total = q[b] * scale, 0.0
+            factor = q[b] * scale
+            if keep:  # by a loop that writes nothing: see `flat.quadratic`
+                d[f] += dot(x, a, c, e, n)
             for j in range(n):
-                y = x[a + j] * c[e + j]
-                total += y
-                x[a + j] = y * factor
-            if keep:
-                d[f] += total
+                x[a + j] = (x[a + j] * c[e + j]) * factor
         elif q0 == 1 and c0 == 0:
             top = c[e]
             factor = top * scale
