@@ -9,6 +9,7 @@ import pytest
 
 from juncture.engine.particles import Particles
 from juncture.errors import InvalidInput, ModelTooLarge
+from juncture.mechanisms import tier_run
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.result import RunResult
@@ -119,6 +120,39 @@ def test_pairs_and_columns_alone_are_workloads_too(tmp_path: Path) -> None:
     columns, ledger = run(tmp_path, Tiers(BUDGET), Workload.all_marginals(DOMAIN, 1), seed=2)
     assert {len(each.clique) for each in columns.measurements} == {1}
     assert len(ledger.events) == len(DOMAIN)
+
+
+def independent_table(n: int = 20_000) -> CodedTable:
+    """Records whose columns have nothing to do with each other."""
+    rng = np.random.default_rng(1)
+    return CodedTable(DOMAIN, {name: rng.integers(0, size, n) for name, size in DOMAIN.items()})
+
+
+def test_what_is_left_of_noise_on_columns_does_not_choose_pairs(tmp_path: Path) -> None:
+    """The columns are measured again instead."""
+    chosen = []
+    for seed in range(8):
+        result, _ = run(
+            tmp_path, Tiers(Budget(rho=0.002)), Workload.all_marginals(DOMAIN, 2),
+            source=independent_table(), seed=seed,
+        )  # fmt: skip
+        chosen.append(int(str(result.details["pairs"])))
+    assert np.mean(chosen) <= 0.4 * 15
+
+
+def test_triples_are_looked_for_where_no_pair_depends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parity alone: no pair shows it, and the budget of pairs goes to the triple."""
+    monkeypatch.setattr(tier_run, "_PAIR_PENALTY", 1e3)  # no noise of the choice takes a pair
+    source = independent_table().exact_records()
+    codes = {**source, "e": source["c"] ^ source["d"]}
+    result, _ = run(tmp_path, Tiers(Budget(rho=0.01)), source=CodedTable(DOMAIN, codes))
+    assert result.details["pairs"] == 0
+    assert ["c", "d", "e"] in result.details["triples"]
+    measured = {each.clique: each for each in result.measurements}
+    whole = Budget(rho=0.01).price.cell_stddev(Neighbours.ADD_OR_REMOVE)
+    assert float(measured["c", "d", "e"].stddev) < 3.0 * whole
 
 
 def test_only_what_the_workload_asks_about_is_measured(tmp_path: Path) -> None:

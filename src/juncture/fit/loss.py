@@ -122,6 +122,7 @@ class FitLoss:
             if group
         ]
         self._squares: Quadratic | None = None
+        self._by_clique: dict[Clique, list[Term]] | None = None
 
     @property
     def _plain(self) -> Quadratic:
@@ -145,8 +146,12 @@ class FitLoss:
         canonical = self.layout.domain.canonical(clique)
         other = copy(self)
         other.layout = Layout(self.layout.domain, [canonical])
-        terms = [t for t in self.terms if self.layout.domain.canonical(t.clique) == canonical]
-        other._set_terms(terms)
+        if self._by_clique is None:
+            self._by_clique = {}
+            for term in self.terms:
+                name = self.layout.domain.canonical(term.clique)
+                self._by_clique.setdefault(name, []).append(term)
+        other._set_terms(self._by_clique.get(canonical, []))
         return other
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from juncture.mechanisms.tier_tables import (
     combine,
     divide_by_need,
     expect_error,
+    find_needs,
     find_pair_tables,
     find_triple_tables,
 )
@@ -118,11 +120,10 @@ class TierRun:
         self.merging = self.find_merging(model)
         self.watch(_WORK, 1, 4)
         tables = find_pair_tables(model, self.candidates.pairs, self.merging)
-        pairs = self.choose_pairs(tables, model.total) if tables else []
-        if pairs:
+        pairs = list[Clique]()
+        if tables:
+            pairs = self.choose_pairs(tables, model)
             self.measure_pairs({pair: tables[pair] for pair in pairs}, model)
-        elif tables:
-            self.measure(dict.fromkeys(singles, self.left / len(singles)))
         self.watch(_WORK, 3, 4)
         wanted = int(_LAST_RECORDS * model.total)
         fit = self.fit(min(max(wanted, _ANSWERING_RECORDS), _MAX_RECORDS))
@@ -162,47 +163,65 @@ class TierRun:
         }
 
     def measure_pairs(self, tables: Mapping[Clique, Vector], model: Model) -> None:
-        """Measure pairs, then triples that they do not explain, then the pairs again.
+        """Measure pairs, then triples that they do not explain, then all of these again.
 
         Columns of pairs that were not chosen are measured again beside them.
         """
-        weights = self.candidates.pairs
-        noise = self.noise_of(self.left / len(tables))
-        needs = {pair: weights[pair] * expect_error(t, noise) for pair, t in tables.items()}
-        shares = divide_by_need(needs | self.find_single_needs(tables, model, noise))
-        choice = self.shares.triple_choice
-        if self.candidates.triples and self.can_tell(choice, len(tables), model.total):
+        n_tables = max(len(tables), len(self.candidates.singles))
+        noise = self.noise_of(self.left / n_tables)
+        needs = find_needs(tables, self.candidates.pairs, noise)
+        needs |= self.find_single_needs(tables, model, noise)
+        n_triples = self.count_choices(self.shares.triple_choice, n_tables, model.total)
+        if self.candidates.triples and n_triples > 0:
             self.watch(_WORK, 2, 4)
-            first = min(self.shares.pairs, self.left)
-            self.measure({pair: first * share for pair, share in shares.items()})
+            first = min(self.shares.pairs, self.left) * len(tables) / n_tables
+            self.measure({c: first * share for c, share in divide_by_need(needs).items()})
             fitted = self.fit(FIRST_RECORDS).model.with_records(_ANSWERING_RECORDS)
-            self.measure_triples(fitted, tables)
+            triples = self.choose_triples(fitted, tables, n_tables, n_triples)
+            self.measure(dict.fromkeys(triples, self.left / n_tables))
+            needs |= find_needs(triples, self.candidates.triples, noise)
+            self.triples = list(triples)
             self.watch(_WORK, 3, 4)
-        self.measure({pair: self.left * share for pair, share in shares.items()})
+        self.measure({c: self.left * share for c, share in divide_by_need(needs).items()})
 
-    def choose_pairs(self, tables: Mapping[Clique, Vector], total: float) -> list[Clique]:
-        """The pairs that independence gets wrong, or all where a choice could not tell."""
+    def choose_pairs(self, tables: Mapping[Clique, Vector], model: Model) -> list[Clique]:
+        """The pairs that independence gets wrong, or all where a choice could not tell.
+
+        What is wrong because its columns are not known well yet does not count: measuring the
+        columns again is cheaper.
+        """
         choice = self.shares.pair_choice
-        max_pairs = min(self.max_pairs, len(tables))
-        if len(tables) <= max_pairs and not self.can_tell(choice, max_pairs, total):
+        n = min(self.max_pairs, len(tables))
+        if len(tables) <= n and self.count_choices(choice, n, model.total) < n:
             return list(tables)
-        noise = self.noise_of((self.left - choice) / max_pairs)
-        penalties = {p: _PAIR_PENALTY * expect_error(t, noise) for p, t in tables.items()}
-        return self.choose(tables, penalties, self.candidates.pairs, max_pairs, choice)
+        noise = self.noise_of((self.left - choice) / n)
+        single_noise = self.noise_of(self.shares.singles / len(self.candidates.singles))
+        off = {
+            name: expect_error(model.one_way(name), single_noise)
+            for name in self.candidates.singles
+        }
+        penalties = {
+            pair: _PAIR_PENALTY * expect_error(table, noise)
+            + math.hypot(*(off[name] for name in pair))
+            for pair, table in tables.items()
+        }
+        return self.choose(tables, penalties, self.candidates.pairs, n, choice)
 
-    def measure_triples(self, model: Model, pairs: Mapping[Clique, Vector]) -> None:
-        """Choose and measure the triples that the pairs do not explain."""
+    def choose_triples(
+        self, model: Model, pairs: Mapping[Clique, Vector], n_tables: int, n: int
+    ) -> dict[Clique, Vector]:
+        """At most n triples that the pairs do not explain, as the model has them."""
         choice = self.shares.triple_choice
-        each = (self.left - choice) / len(pairs)
-        noise = self.noise_of(each)
+        noise = self.noise_of((self.left - choice) / n_tables)
         tables = find_triple_tables(model, self.candidates.triples, pairs, self.merging)
         errors = {triple: expect_error(table, noise) for triple, table in tables.items()}
         clear = {t: table for t, table in tables.items() if errors[t] <= _MAX_DARK * model.total}
-        if clear:
-            penalties = {triple: _TRIPLE_PENALTY * errors[triple] for triple in clear}
-            n = min(len(pairs), len(clear))
-            self.triples = self.choose(clear, penalties, self.candidates.triples, n, choice)
-            self.measure(dict.fromkeys(self.triples, each))
+        if not clear:
+            return {}
+        penalties = {triple: _TRIPLE_PENALTY * errors[triple] for triple in clear}
+        weights = self.candidates.triples
+        chosen = self.choose(clear, penalties, weights, min(n, len(clear)), choice)
+        return {triple: clear[triple] for triple in chosen}
 
     def choose(
         self,
@@ -247,11 +266,18 @@ class TierRun:
             frozenset(before),
         )
 
-    def can_tell(self, share: float, n: int, total: float) -> bool:
-        """Whether the noise of n choices for a share of the price is small beside the records."""
+    def count_choices(self, share: float, n: int, total: float) -> int:
+        """How many choices, up to n, have little noise beside the records for a share of the price.
+
+        The noise of each grows with their number: all are halved until it is small enough.
+        """
         moves = self.curator.neighbours.count_moves
-        epsilon = self.whole.share(share / n).selection_epsilon
-        return 2.0 * moves / epsilon <= _MAX_CHOICE_NOISE * total
+        while n > 0:
+            epsilon = self.whole.share(share / n).selection_epsilon
+            if 2.0 * moves / epsilon <= _MAX_CHOICE_NOISE * total:
+                break
+            n //= 2
+        return n
 
     def noise_of(self, share: float) -> float:
         """The mean absolute noise on a count that is measured for a share of the price."""

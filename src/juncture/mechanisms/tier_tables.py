@@ -83,6 +83,13 @@ def expect_error(counts: Vector, noise: float) -> float:
     return float(np.minimum(counts, noise).sum())
 
 
+def find_needs(
+    tables: Mapping[Clique, Vector], weights: Mapping[Clique, float], noise: float
+) -> dict[Clique, float]:
+    """What each table needs: its weight, times how far off noise would leave it."""
+    return {c: weights[c] * expect_error(table, noise) for c, table in tables.items()}
+
+
 def find_pair_tables(
     model: Model, pairs: Mapping[Clique, float], merging: Merging
 ) -> dict[Clique, Vector]:

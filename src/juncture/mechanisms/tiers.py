@@ -37,17 +37,18 @@ class Tiers(Mechanism):
 
     1. Every column of the workload is measured, for equal parts of `single_share` of the price.
     2. Of the pairs below the workload's tasks, those are chosen, all at once, that independence
-       gets wrong by more than noise would. They are measured with most of the budget, for shares
-       by how many of their counts stand above the noise, and a model is fitted. Columns of pairs
-       that were not chosen, which they alone answer, are measured again beside them.
+       gets wrong by more than noise would, that of the columns included. They are measured with
+       most of the budget, for shares by how many of their counts stand above the noise, and a
+       model is fitted. Columns of pairs that were not chosen, which they alone answer, are
+       measured again beside them.
     3. Of the triples below them, those are chosen that this model gets wrong by more than noise
-       would, and measured. What they do not need buys less noise for the pairs.
+       would, and measured. What is left of the budget buys less noise for everything chosen.
 
     The model need not have a small tree: where it has none, records take its place (`oracle`). So
     nothing is left out because a model could not hold it. The last fit stops at the noise.
 
-    A choice is skipped where its own noise would hide what it looks for; all pairs are measured
-    then, and no triples.
+    Where a choice's own noise would hide what it looks for, all pairs are measured, and fewer
+    triples are chosen, or none.
 
     Privacy: measurements and choices go through the curator, each for a price that `Spending` gives
     out, a filter that never gives more than the budget's price in all. Prices depend on public
@@ -108,11 +109,12 @@ class Tiers(Mechanism):
         stddev, max_pairs = single.cell_stddev(neighbours), 0
         if candidates.pairs:
             rest, max_pairs = whole.share(1.0 - share), self.find_max_pairs(candidates)
-            # A choice, the pairs, the columns of others; with triples, another choice and they, and
+            # A choice, the pairs, the columns of others; with triples, another choice, they, and
             # all again.
-            n_triples = min(max_pairs, len(candidates.triples))
-            n_again = max_pairs + len(candidates.singles)
-            n_events = 1 + n_again + (1 + n_triples + n_again if n_triples else 0)
+            n_singles = len(candidates.singles)
+            n_triples = min(max(max_pairs, n_singles), len(candidates.triples))
+            n_tables = max_pairs + n_singles + n_triples
+            n_events = 1 + n_tables + (1 + n_tables if n_triples else 0)
             costs += [rest.share((1.0 - _ROUNDING) / n_events).cost] * n_events
             stddev = refuse_useless(rest.share(1.0 / max_pairs).cell_stddev(neighbours))
             facts.append(("pairs", f"at most {max_pairs} of {len(candidates.pairs)} are measured"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
@@ -189,11 +189,11 @@ class RecordDistribution:
     def _count(self, names: Sequence[str], weights: Vector) -> Vector:
         sizes = [self.domain[name] for name in names]
         columns = [self.codes[self.domain.positions[name]] for name in names]
-        cells = reduce(
-            lambda cells, pair: cells * pair[0] + pair[1],
-            zip(sizes, columns, strict=True),
-            np.zeros(len(weights), dtype=np.int64),
-        )
+        cells = np.zeros(len(weights), dtype=np.int64)
+        for index, (size, column) in enumerate(zip(sizes, columns, strict=True)):
+            if index > 0:
+                cells *= size
+            cells += column
         counts: Vector = np.bincount(cells, weights, math.prod(sizes)).astype(np.float64)
         return counts.reshape(sizes)
 

@@ -23,8 +23,8 @@ from juncture.tables.layout import Vector
 from juncture.tables.records import Codes
 
 # Rounds between two measurements of the error, and how often it is measured. The sweeps of a round
-# double each time.
-_ROUNDS, _MAX_MEASURED = 2, 4
+# double each time, up to so many.
+_ROUNDS, _MAX_MEASURED, _MAX_SWEEPS = 2, 4, 8
 # Records agree with potentials where their error is within so many times chance, or this share of
 # the noise.
 _CHANCE, _SMALL = 1.6, 0.2
@@ -58,11 +58,11 @@ def settle_records(
             allowed = correct()
             if not allowed:
                 break
+            n_sweeps = min(2 * n_sweeps, _MAX_SWEEPS)
         error = measure_error(population, residuals, chance)
         enough = _CHANCE * math.sqrt(chance / population.effective_number)
         if error <= max(enough, _SMALL) or not allowed:
             break
-        n_sweeps *= 2
     return error
 
 
