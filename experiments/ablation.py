@@ -19,6 +19,7 @@ from rivals import DELTA, run_mechanism
 from juncture.errors import ModelTooLarge
 from juncture.mechanisms import tier_run
 from juncture.mechanisms.tiers import Tiers
+from juncture.model.model import Model
 from juncture.privacy.budget import Budget
 from juncture.tables.domain import Clique
 from juncture.tables.layout import Vector
@@ -36,7 +37,7 @@ def _divide_equally(needs: Mapping[Clique, float]) -> dict[Clique, float]:
 def _take_all(
     run: tier_run.TierRun,  # noqa: ARG001
     tables: Mapping[Clique, Vector],
-    total: float,  # noqa: ARG001
+    model: Model,  # noqa: ARG001
 ) -> list[Clique]:
     return list(tables)
 

@@ -56,9 +56,13 @@ class RareValues:
         found = {name: merge_values(each, limit) for name, each in counts.items()}
         return cls({name: block for name, block in found.items() if block is not None})
 
+    def is_in(self, clique: Clique) -> bool:
+        """Whether a clique has a column with rare values."""
+        return not self.blocks.keys().isdisjoint(clique)
+
     def query(self, clique: Clique) -> Kron | None:
         """What counts rare values of a clique together; None where it has none."""
-        if not any(name in self.blocks for name in clique):
+        if not self.is_in(clique):
             return None
         return Kron({name: self._block(name) for name in clique})
 
@@ -73,6 +77,9 @@ class RareValues:
 
     def _block(self, name: str) -> Block:
         return self.blocks.get(name, Identity())
+
+
+_NONE = RareValues()
 
 
 @dataclass(frozen=True)
@@ -113,15 +120,14 @@ class Merging:
 
     def rare_in(self, clique: Clique) -> RareValues:
         """The rare values that share counts in the table of a clique; none in a single column."""
-        if len(clique) < 2:
-            return RareValues()
+        if len(clique) < 2 or not self.rare.is_in(clique):
+            return _NONE
         expected = self.expect(clique)
-        return self.rare if expected is None or expected.merges else RareValues()
+        return self.rare if expected is None or expected.merges else _NONE
 
     def expect(self, clique: Clique) -> ExpectedErrors | None:
         """What is expected of merging in a table, where that decides."""
-        is_open = any(name in self.rare.blocks for name in clique)
-        if self.forecast is None or not is_open or len(clique) < 2:
+        if self.forecast is None or not self.rare.is_in(clique) or len(clique) < 2:
             return None
         if self.domain.size_of(clique) > self.terms.max_cells:
             return None
@@ -133,7 +139,10 @@ class Merging:
 
     def count_cells(self, clique: Clique) -> int:
         """The number of counts that are measured of a clique."""
-        return math.prod(self.rare_in(clique).shape_of(self.domain.project(clique)))
+        rare = self.rare_in(clique)
+        if rare is _NONE:
+            return self.domain.size_of(clique)
+        return math.prod(rare.shape_of(self.domain.project(clique)))
 
     def query(self, clique: Clique) -> Kron | None:
         """What is measured of a clique; None where it is every count."""

@@ -375,10 +375,10 @@ def _bind_answer(
         answer = table if operator is None else operator.apply(table)
     numbers = np.asarray(answer, dtype=np.float64)
     n_rows = subdomain.size if operator is None else operator.n_rows
-    if numbers.size != n_rows or not np.isfinite(numbers).all():
+    if numbers.size != n_rows:
         raise InvalidInput(
-            f"`answers` must be {n_rows} finite numbers for {subdomain.attributes}; got "
-            f"{numbers.size}. Project the model on the clique."
+            f"`answers` must be {n_rows} numbers for {subdomain.attributes}; got {numbers.size}. "
+            "Project the model on the clique."
         )
     return operator, numbers
 

@@ -110,14 +110,28 @@ class Domain(Mapping[str, int]):
 
     def project(self, attributes: Iterable[str]) -> Domain:
         """The domain of these attributes alone, in the order given."""
-        names = _check_distinct(names_of(attributes))
-        # Names and sizes are this domain's, which were checked: wide tables ask for many thousands.
+        names = names_of(attributes)
+        known = self._parts.get(names)
+        if known is not None:
+            return known
+        _check_distinct(names)
+        # Names and sizes are this domain's, which were checked.
         part = Domain.__new__(Domain)
         try:
             part._sizes = {name: self._sizes[name] for name in names}
         except KeyError as error:
             raise self._unknown(error.args[0]) from None
+        if len(self._parts) < _MAX_PARTS:
+            self._parts[names] = part
         return part
+
+    @cached_property
+    def _parts(self) -> dict[Clique, Domain]:
+        """Projections that were asked for: those of wide tables are thousands, round by round."""
+        return {}
+
+    def __reduce__(self) -> tuple[type[Domain], tuple[dict[str, int]]]:
+        return Domain, (self._sizes,)
 
     def without(self, attributes: Iterable[str]) -> Domain:
         """The domain of all other attributes, in this domain's order."""
@@ -143,6 +157,8 @@ class Domain(Mapping[str, int]):
         )
 
 
+# Projections of one domain that are kept.
+_MAX_PARTS = 10_000
 # An array of NumPy has no more axes.
 _MAX_AXES = 64
 
