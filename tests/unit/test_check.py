@@ -13,8 +13,10 @@ import juncture as jn
 from juncture.errors import InvalidInput
 from juncture.fit.basis import Bases, Basis
 from juncture.fit.check import Check, draw_check
+from juncture.fit.replicas import ReplicaRecipe
 from juncture.mechanisms.checked import prepare_checked, split_budget
 from juncture.privacy.ledger import Ledger
+from juncture.publish.uncertainty import Uncertainty
 from juncture.tables.queries.products import Kron
 from juncture.tables.workload import Workload
 
@@ -113,3 +115,36 @@ def test_widths_follow_the_dependence() -> None:
     assert widths[1] > 1500.0
     noisy = jn.Measurement(clique, right, stddev=5_000.0, query=query)
     assert Check(model, bases, (noisy,)).find_widths(np.array([5_000.0]), 0.95)[0] > widths[0]
+
+
+def test_noise_that_hides_whole_values_makes_empty_counts_unsure() -> None:
+    """Where columns have more noise than a twentieth of the records; below, nothing changes."""
+    model = jn.Model.of_potentials(DOMAIN, [], total=1_000)
+    ((clique, query),) = draw_check(DOMAIN, [], np.random.default_rng(1))
+    right = model.answer(query).reshape(-1)
+    measured = jn.Measurement(clique, right, stddev=5.0, query=query)
+    widths = [
+        float(Check(model, Bases(DOMAIN, []), (measured,), noise).find_widths(np.zeros(1), 0.95)[0])
+        for noise in (0.0, 50.0, 150.0, 1_200.0)
+    ]
+    values = float(np.mean([1.0 / size for size in DOMAIN.values()]))
+    assert widths[0] == widths[1]
+    assert widths[2] > 1.96 * 1_000 * 0.1 * (0.1 + values)
+    assert widths[3] > 1_000
+
+
+def test_intervals_know_how_noisy_the_columns_are() -> None:
+    """A model that leaves a value empty in noise as large as the table is not believed."""
+    rng = np.random.default_rng(0)
+    for stddev, is_sure in ((2.0, True), (900.0, False)):
+        singles = tuple(
+            jn.Measurement((name,), np.eye(1, size).reshape(-1) * 1_000, stddev=stddev)
+            for name, size in DOMAIN.items()
+        )
+        model = jn.estimate(DOMAIN, singles, total=1_000).model
+        cliques = [each.clique for each in singles]
+        ((clique, query),) = draw_check(DOMAIN, cliques, rng)
+        checked = jn.Measurement(clique, model.answer(query).reshape(-1), stddev=2.0, query=query)
+        unsure = Uncertainty(model, singles, ReplicaRecipe(), checked=(checked,))
+        found = unsure.project(("a", "b"), 0.95, population=False)
+        assert bool(found.upper[2, 3] < 100) is is_sure

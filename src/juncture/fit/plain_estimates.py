@@ -14,6 +14,7 @@ how close depends on the table. So plain estimates say what is certain, and mode
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -101,6 +102,20 @@ class PlainEstimates:
                 np.where(precision > 0.0, pull / precision, np.nan),
                 np.where(precision > 0.0, precision**-0.5, np.nan),
             )
+
+    def find_column_noise(self) -> float:
+        """The deviation of a count of a single column: the root of the mean square over columns.
+
+        Columns that nothing measured are left out, since nobody is told anything about them.
+
+        >>> counts = Measurement(("a", "b"), [5.0, 1.0, 2.0, 4.0], stddev=3.0)
+        >>> plain = PlainEstimates(Domain({"a": 2, "b": 2}), [counts])
+        >>> round(plain.find_column_noise(), 3)
+        4.243
+        """
+        found = (self.find(Kron({name: Identity()})).stddev for name in self._domain)
+        squares = [float(np.mean(each**2)) for each in found if np.isfinite(each).all()]
+        return math.sqrt(sum(squares) / max(1, len(squares)))
 
     def list_rows(self, question: Kron) -> Iterator[WeightedRows]:
         """For each measured product that holds any answer of a question, what makes it of them.

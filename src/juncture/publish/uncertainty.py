@@ -83,8 +83,10 @@ class Uncertainty:
     @cached_property
     def check(self) -> Check | None:
         """What gives the widths of assumed answers; None without a check of any."""
-        made = Check(self.model, self.bases, self.checked)
-        return None if not self.checked or made.is_empty else made
+        if not self.checked:
+            return None
+        made = Check(self.model, self.bases, self.checked, self.plain.find_column_noise())
+        return None if made.is_empty else made
 
     @cached_property
     def bounds(self) -> ErrorBounds:
