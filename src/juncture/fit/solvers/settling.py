@@ -24,7 +24,7 @@ from juncture.tables.records import Codes
 
 # Rounds between two measurements of the error, and how often it is measured. The sweeps of a round
 # double each time, up to so many.
-_ROUNDS, _MAX_MEASURED, _MAX_SWEEPS = 2, 4, 8
+_ROUNDS, _MAX_MEASURED, _MAX_SWEEPS = 2, 3, 8
 # Records agree with potentials where their error is within so many times chance, or this share of
 # the noise.
 _CHANCE, _SMALL = 1.6, 0.2
