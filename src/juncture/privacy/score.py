@@ -377,8 +377,8 @@ def _bind_answer(
     n_rows = subdomain.size if operator is None else operator.n_rows
     if numbers.size != n_rows:
         raise InvalidInput(
-            f"`answers` must be {n_rows} numbers for {subdomain.attributes}; got {numbers.size}. "
-            "Project the model on the clique."
+            f"`answers` must be {n_rows} finite numbers for {subdomain.attributes}; got "
+            f"{numbers.size}. Project the model on the clique."
         )
     return operator, numbers
 
