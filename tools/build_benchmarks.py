@@ -117,7 +117,7 @@ def _render_wide_fits() -> str:
     )
 
 
-_MECHANISMS = ("tiers", "aim", "mst", "mwem", "dpsynth mst", "dpsynth swift")
+_MECHANISMS = ("tiers", "aim", "mst", "mwem", "dpsynth aim", "dpsynth mst", "dpsynth swift")
 
 
 def _render_mechanisms() -> str:
