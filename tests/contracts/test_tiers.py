@@ -113,6 +113,19 @@ def test_choices_that_could_not_tell_are_not_paid_for(tmp_path: Path) -> None:
     assert (result.details["pairs"], result.details["triples"]) == (15, [])
 
 
+def test_fewer_triples_are_chosen_where_noise_would_hide_as_many_as_pairs(tmp_path: Path) -> None:
+    """Of 1,000 records, noise of 50 allows 2 * 0.03 * 0.05 * 50**2 = 7.5 choices: not 15, but 7."""
+    flags = Domain(dict.fromkeys("abcdef", 2))
+    rng = np.random.default_rng(0)
+    source = CodedTable(flags, {name: rng.integers(0, 2, 1_000) for name in flags})
+    workload = Workload.all_marginals(flags, 3)
+    result, ledger = run(tmp_path, Tiers(BUDGET), workload, source=source)
+    assert result.details["pairs"] == 15  # a choice of 15 could not tell, so all are measured
+    (choice,) = [e for e in ledger.events if e.mechanism == "exponential mechanism"]
+    assert choice.parameters["draws"] == 7
+    assert len(result.details["triples"]) <= 7
+
+
 def test_pairs_and_columns_alone_are_workloads_too(tmp_path: Path) -> None:
     """Without triples all is spent on pairs; without pairs, on columns."""
     pairs, _ = run(tmp_path, Tiers(BUDGET), Workload.all_marginals(DOMAIN, 2), seed=1)
