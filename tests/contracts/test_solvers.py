@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -545,3 +545,23 @@ def test_stopping_at_the_noise_is_nearer_to_the_truth() -> None:
         found = {c: model.project(c).values.reshape(-1) for c in truth}
         errors.append(sum(float(np.abs(found[c] - truth[c]).sum()) for c in truth))
     assert errors[0] < 0.95 * errors[1]
+
+
+@pytest.mark.parametrize("stddev", [3.0, 0.5])
+def test_little_noise_stops_nothing_early(stddev: float) -> None:
+    """Where there is next to no noise, the fit that stops at it is as close to the truth."""
+    flags = Domain({f"x{i}": 2 for i in range(8)})
+    rng = np.random.default_rng(0)
+    codes = rng.random((20_000, 8)) < rng.uniform(0.1, 0.6, (2, 8))[rng.integers(0, 2, 20_000)]
+    given, truths = [], {}
+    for one, two in combinations(range(8), 2):
+        table = np.bincount(2 * codes[:, one] + codes[:, two], minlength=4).astype(float)
+        truths[f"x{one}", f"x{two}"] = table
+        noisy = table + rng.normal(0.0, stddev, 4)
+        given.append(Measurement((f"x{one}", f"x{two}"), noisy, stddev=stddev))
+    errors = []
+    for solver in (EarlyStopping(), None):
+        model = estimate(flags, given, total=20_000.0, solver=solver, max_steps=5000).model
+        off = [model.project(c).values.reshape(-1) - table for c, table in truths.items()]
+        errors.append(float(np.abs(off).mean()))
+    assert errors[0] < 1.15 * errors[1]

@@ -96,13 +96,16 @@ class Cycle:
     number of steps. With a fixed length of 1 (mirror descent) the weight would only be that number.
     """
 
-    def __init__(self, problem: Problem, start: Candidate, curvature: float) -> None:
-        self.problem = problem
+    def __init__(
+        self, problem: Problem, start: Candidate, curvature: float, *, patience: int = 0
+    ) -> None:
+        self.problem, self.patience = problem, patience
         self.start = start
         self.log_partition, self.loss = start.log_partition, start.loss
         self.weight, self.curvature = 0.0, curvature
         self.intercept = 0.0
         self._n_steps, self._intercept_error = 0, 0.0
+        self._lowest, self._n_idle = start.loss, 0
         # Everything is written into vectors of the cycle's own, which a step swaps.
         self.potentials = start.potentials.copy()
         self.own, self.average = start.marginals.copy(), start.marginals.copy()
@@ -113,7 +116,7 @@ class Cycle:
         """Take one step, no longer than `max_length`.
 
         Returns False if `max_length` is used up, no length is acceptable, or the average got no
-        better.
+        better, after `patience` such steps in turn: with momentum the loss may rise for a while.
 
         A length is acceptable if the loss of the new average exceeds its linearisation at `middle`
         by no more than the divergence of the new marginals from the old, over the new weight; that
@@ -146,8 +149,12 @@ class Cycle:
                 return False
         else:  # what is left to gain is smaller than the rounding errors
             return False
-        if loss >= self.loss - rounding:
+        if loss < self._lowest - rounding:
+            self._lowest, self._n_idle = loss, 0
+        elif self._n_idle >= self.patience:
             return False
+        else:
+            self._n_idle += 1
         self.intercept += length * (value - vector_ops.dot(slope, middle))
         self._n_steps += 1
         steepest = vector_ops.find_largest(slope) * self._mass

@@ -40,6 +40,11 @@ from juncture.tables.layout import Vector
 
 # A run on split noise ends when its weight is this many times that of its best point.
 _BEYOND = 3.0
+# With momentum the loss rises for some steps now and then; a run that ended there would often end
+# before it reaches the noise.
+_PATIENCE = 50
+# Closer than this, as a mean total variation distance, nobody sees a difference under usual noise.
+_CLOSE = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +68,13 @@ class EarlyStopping:
     """How many times the noise is split."""
     division: float = 1.0
     """How the noise is split: the half that is fitted has 1 + division**2 times the variance."""
-    max_run_calls: int = 250
+    max_run_calls: int = 500
     """How many oracle calls one run may take."""
-    matching_steps: int = 60
+    matching_steps: int = 300
     """How many oracle calls the matching may take."""
-    matching_accuracy: float = 1e-3
-    """Matching ends when the mean total variation distance to the average is below this."""
+    matching_accuracy: float = 0.1
+    """Matching ends when the mean total variation distance to the average is below this share of
+    what the noise makes, or below 0.001."""
     rng: Random = 0
     """The source of the fresh noise: a generator, a seed, or None for a random seed."""
     patience: int = 1_000_000
@@ -88,13 +94,14 @@ class EarlyStopping:
         rng = make_generator(self.rng, loss)
         curves = [self._validation_curve(problem, loss, start, rng) for _ in range(self.draws)]
         limit = find_best_clock(curves) * math.sqrt(1.0 + self.division**2)
-        cycle = Cycle(problem, start, first_curvature(problem, start))
+        cycle = Cycle(problem, start, first_curvature(problem, start), patience=_PATIENCE)
         while not problem.is_exhausted and cycle.step(max_length=limit - cycle.weight):
             pass
         matched = match_average(
             problem, cycle.own_candidate(), cycle.average,
             lambda point: _distance(problem, point.marginals, cycle.average),
-            steps=min(self.matching_steps, problem.calls_left), enough=self.matching_accuracy,
+            steps=min(self.matching_steps, problem.calls_left),
+            enough=min(_CLOSE, self.matching_accuracy * _find_noise(loss, problem.total)),
         ).candidate  # fmt: skip
         yield Iterate(matched, cycle.bound())
         return Status.AT_NOISE
@@ -107,7 +114,7 @@ class EarlyStopping:
         fitted = problem.with_loss(noisier)
         own = start._replace(loss=fitted.loss.value(start.marginals))
         cycle, last = (
-            Cycle(fitted, own, first_curvature(fitted, own)),
+            Cycle(fitted, own, first_curvature(fitted, own), patience=_PATIENCE),
             problem.calls + self.max_run_calls,
         )
         curve: Curve = []
@@ -118,6 +125,12 @@ class EarlyStopping:
             if best[0] > 0.0 and cycle.weight > _BEYOND * best[0]:
                 break
         return curve or [best]
+
+
+def _find_noise(loss: FitLoss, total: float) -> float:
+    """The mean total variation distance that noise makes of a measured table."""
+    sums = [term.noise.mean_absolute(float(term.stddev.sum())) for term in loss.terms]
+    return 0.5 * float(np.mean(sums)) / total
 
 
 def _distance(problem: Problem, left: Vector, right: Vector) -> float:
