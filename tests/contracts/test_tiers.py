@@ -61,6 +61,7 @@ def run(
     seed: int = 0,
 ) -> tuple[RunResult, Ledger]:
     """A simulated run, and its ledger."""
+    folder.mkdir(exist_ok=True)
     ledger = Ledger.create(folder / f"{seed}-{neighbours!s}", mechanism.budget, neighbours)
     curator = SimulatedCurator(source or table(), ledger, rng=np.random.default_rng(seed))
     return mechanism.run(curator, workload), ledger
@@ -114,16 +115,16 @@ def test_choices_that_could_not_tell_are_not_paid_for(tmp_path: Path) -> None:
 
 
 def test_fewer_triples_are_chosen_where_noise_would_hide_as_many_as_pairs(tmp_path: Path) -> None:
-    """Of 1,000 records, noise of 50 allows 2 * 0.03 * 0.05 * 50**2 = 7.5 choices: not 15, but 7."""
+    """Of 1,000 records, noise of 50 allows 2 * 0.015 * 0.05 * 50**2 = 3.75 choices: 15, 7, so 3."""
     flags = Domain(dict.fromkeys("abcdef", 2))
     rng = np.random.default_rng(0)
     source = CodedTable(flags, {name: rng.integers(0, 2, 1_000) for name in flags})
     workload = Workload.all_marginals(flags, 3)
     result, ledger = run(tmp_path, Tiers(BUDGET), workload, source=source)
     assert result.details["pairs"] == 15  # a choice of 15 could not tell, so all are measured
-    (choice,) = [e for e in ledger.events if e.mechanism == "exponential mechanism"]
-    assert choice.parameters["draws"] == 7
-    assert len(result.details["triples"]) <= 7
+    ones, group = [e for e in ledger.events if e.mechanism == "exponential mechanism"]
+    assert ones.parameters["draws"] == 3
+    assert "groups" in group.what
 
 
 def test_pairs_and_columns_alone_are_workloads_too(tmp_path: Path) -> None:
@@ -146,11 +147,65 @@ def test_what_is_left_of_noise_on_columns_does_not_choose_pairs(tmp_path: Path) 
     chosen = []
     for seed in range(8):
         result, _ = run(
-            tmp_path, Tiers(Budget(rho=0.002)), Workload.all_marginals(DOMAIN, 2),
+            tmp_path, Tiers(Budget(rho=0.0005)), Workload.all_marginals(DOMAIN, 2),
             source=independent_table(), seed=seed,
         )  # fmt: skip
         chosen.append(int(str(result.details["pairs"])))
-    assert np.mean(chosen) <= 0.4 * 15
+    assert np.mean(chosen) <= 0.2 * 15
+
+
+def test_where_noise_is_below_chance_pairs_are_measured_without_a_choice(tmp_path: Path) -> None:
+    """Columns of 20,000 records are tied by chance, by more than so little noise leaves."""
+    result, ledger = run(
+        tmp_path, Tiers(Budget(rho=1.0)), Workload.all_marginals(DOMAIN, 2),
+        source=independent_table(),
+    )  # fmt: skip
+    assert result.details["pairs"] == 15
+    assert not [e for e in ledger.events if e.mechanism == "exponential mechanism"]
+
+
+def test_small_tables_are_measured_by_what_their_columns_say_together(tmp_path: Path) -> None:
+    """One contrast of a pair of flags; its error is that of a fourth of the price, or less."""
+    flags = Domain(dict.fromkeys("abcdef", 2))
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 2, 20_000)
+    codes = {
+        n: np.where(rng.random(20_000) < 0.5, first, rng.integers(0, 2, 20_000)) for n in flags
+    }
+    source, workload = CodedTable(flags, codes), Workload.all_marginals(flags, 2)
+    errors = dict[bool, list[float]]()
+    for seed in range(6):
+        for contrasts in (True, False):
+            with pytest.MonkeyPatch.context() as patch:
+                if not contrasts:
+                    patch.setattr(tier_run, "_MAX_JOINT_SHARE", 0.0)
+                result, _ = run(
+                    tmp_path / str(contrasts), Tiers(BUDGET), workload, source=source, seed=seed
+                )
+            pairs = [each for each in result.measurements if len(each.clique) == 2]
+            assert all(len(each.values) == (1 if contrasts else 4) for each in pairs)
+            truth = source.exact_counts(workload.cliques)
+            off = [
+                np.abs(result.project(clique).values - exact.values).sum()
+                for clique, exact in zip(workload.cliques, truth, strict=True)
+            ]
+            errors.setdefault(contrasts, []).append(float(np.mean(off)))
+    assert np.mean(errors[True]) < 0.8 * np.mean(errors[False])
+
+
+def test_many_weak_triples_are_found_together(tmp_path: Path) -> None:
+    """Each is hidden by the noise of a choice of its own; their mean is not."""
+    flags = Domain({f"x{i}": 2 for i in range(10)})
+    rng = np.random.default_rng(0)
+    codes = {name: rng.integers(0, 2, 40_000) for name in flags}
+    names = list(flags)
+    for i in range(10):  # each column leans to the parity of the next two
+        leans = rng.random(40_000) < 0.08
+        parity = codes[names[(i + 1) % 10]] ^ codes[names[(i + 2) % 10]]
+        codes[names[i]] = np.where(leans, parity, codes[names[i]])
+    workload = Workload.all_marginals(flags, 3)
+    result, _ = run(tmp_path, Tiers(Budget(rho=0.3)), workload, source=CodedTable(flags, codes))
+    assert len(result.details["triples"]) >= 60
 
 
 def test_triples_are_looked_for_where_no_pair_depends(
@@ -158,6 +213,7 @@ def test_triples_are_looked_for_where_no_pair_depends(
 ) -> None:
     """A parity alone: no pair shows it, and the budget of pairs goes to the triple."""
     monkeypatch.setattr(tier_run, "_PAIR_PENALTY", 1e3)  # no noise of the choice takes a pair
+    monkeypatch.setattr(tier_run, "_SURE", 1e3)
     source = independent_table().exact_records()
     codes = {**source, "e": source["c"] ^ source["d"]}
     result, _ = run(tmp_path, Tiers(Budget(rho=0.01)), source=CodedTable(DOMAIN, codes))
@@ -183,8 +239,11 @@ def test_at_most_so_many_pairs(tmp_path: Path) -> None:
     assert ("a", "b") in measured
 
 
-def test_columns_of_pairs_that_are_not_measured_are_measured_again(tmp_path: Path) -> None:
+def test_columns_of_pairs_that_are_not_measured_are_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They alone answer those pairs. Where every pair is measured, they have their first share."""
+    monkeypatch.setattr(tier_run, "_MAX_JOINT_SHARE", 0.0)
     first = BUDGET.price.share(0.08 / len(DOMAIN)).cell_stddev(Neighbours.ADD_OR_REMOVE)
     workload = Workload.all_marginals(DOMAIN, 2)
     few, _ = run(tmp_path, Tiers(BUDGET, max_pairs=1), workload)
@@ -192,7 +251,6 @@ def test_columns_of_pairs_that_are_not_measured_are_measured_again(tmp_path: Pat
     assert {clique for clique in known if len(clique) == 2} == {("a", "b")}
     assert all(known[name,] < 0.9 * first for name in DOMAIN)
     # A table of few records: the choice could not tell, so all pairs are measured.
-    (tmp_path / "all").mkdir()
     all_pairs, _ = run(tmp_path / "all", Tiers(BUDGET), workload, source=table(50))
     known = {each.clique: float(each.stddev) for each in all_pairs.measurements}
     assert len(known) == 6 + 15

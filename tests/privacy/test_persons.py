@@ -26,6 +26,7 @@ from juncture.privacy.ledger import Ledger, Ticket
 from juncture.privacy.price import ZCDP, Pure
 from juncture.privacy.score import (
     DependenceScore,
+    GroupError,
     MarginalError,
     QueryError,
     RowError,
@@ -113,6 +114,12 @@ SCORES: dict[str, Score[Any]] = {
             ("a",): Buckets([0, 1, 0]),
             ("b", "a"): Kron({"b": Identity(), "a": Buckets([0, 1, 0])}),
         },
+    ),
+    "groups": GroupError(
+        ANSWERS,
+        [[], [("a",)], [("a",), ("b", "a")]],
+        [0.0, 0.4, 1.3],
+        weights={("a",): 0.37, ("b", "a"): 3.3},
     ),
     "queries": QueryError([(("a",), [0.2, 1.0, 0.0]), (("b",), [1.0, 0.0])], [1.3, 0.4]),
     "rows": RowError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,12 +21,15 @@ from juncture.mechanisms.mechanism import Findings
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import find_total
 from juncture.mechanisms.rare_values import Merging
+from juncture.mechanisms.residual_planner import make_residual_query
 from juncture.mechanisms.spending import Spending
 from juncture.mechanisms.tier_tables import (
     TierCandidates,
     combine,
     divide_by_need,
+    expect_chance,
     expect_error,
+    find_joint_share,
     find_needs,
     find_pair_tables,
     find_triple_tables,
@@ -33,17 +37,30 @@ from juncture.mechanisms.tier_tables import (
 from juncture.model.model import Model
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request
-from juncture.privacy.score import MarginalError
+from juncture.privacy.score import GroupError, MarginalError
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
+from juncture.tables.queries.products import Kron
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
-# A pair is measured if it is off by more than this share of what measuring it would leave; a triple
-# must be off by all of it, since the pairs are not known exactly yet.
+# A pair is measured if its columns together are off by more than this share of what measuring would
+# leave; a triple must be off by all of it.
 _PAIR_PENALTY, _TRIPLE_PENALTY = 0.6, 1.0
+# Noise lifts the best of m candidates by the logarithm of m times its scale: so much of that is
+# asked for on top.
+_LIFT = 0.5
+# A pair is measured without a choice where chance alone ties its columns by so many times what
+# measuring would leave.
+_SURE = 1.5
+# Pairs that are, on average, at most this share of their tables are measured by it alone.
+_MAX_JOINT_SHARE = 0.5
+# The parts of the price for choosing triples: one by one, and many at once, of so many groups.
+_ONES_PART, _GROUP_PART, _N_GROUPS = 0.5, 0.5, 4
+# Where no group is worth anything, one in so many choices takes one all the same.
+_GROUP_DOUBT = 4
 # A choice whose own noise is more than this share of the records is not worth its price.
 _MAX_CHOICE_NOISE = 0.05
 # A triple is looked at if measuring it would leave at most this share of the records in the dark.
@@ -111,6 +128,8 @@ class TierRun:
         self.triples: list[Clique] = []
         self.choices: list[Choice] = []
         self.merging = Merging(curator.domain, merge_rare)
+        self.by_contrasts = False
+        """Whether tables of several columns are measured by what no smaller table tells."""
 
     def run(self) -> Findings:
         """All tiers, then the last fit."""
@@ -122,6 +141,7 @@ class TierRun:
         tables = find_pair_tables(model, self.candidates.pairs, self.merging)
         pairs = list[Clique]()
         if tables:
+            self.by_contrasts = self.prefer_contrasts(tables)
             pairs = self.choose_pairs(tables, model)
             self.measure_pairs({pair: tables[pair] for pair in pairs}, model)
         self.watch(_WORK, 3, 4)
@@ -148,13 +168,33 @@ class TierRun:
         stddev = price.cell_stddev(self.curator.neighbours)
         return self.merging.find_rare(counts, stddev, price.noise.mean_absolute(stddev))
 
+    def prefer_contrasts(self, tables: Mapping[Clique, Vector]) -> bool:
+        """Whether small tables get most of the budget, so that measuring all of them wastes it.
+
+        Of two columns of two values, one number of four is about both together; the others are
+        told by the columns. Asked for alone, it costs a quarter. In larger tables there is little
+        to save, and their columns are known the better from them. Laplace noise is measured against
+        another norm, in which there is less to save.
+        """
+        if self.whole.norm == 1:
+            return False
+        noise = self.noise_of(self.left / min(self.max_pairs, len(tables)))
+        shares = divide_by_need(find_needs(tables, self.candidates.pairs, noise))
+        joint = {pair: find_joint_share(self.curator.domain, pair) for pair in tables}
+        return sum(shares[pair] * joint[pair] for pair in tables) <= _MAX_JOINT_SHARE
+
+    def expect_joint_error(self, clique: Clique, table: Vector, noise: float) -> float:
+        """How far measuring a table will leave what its columns say together and no fewer do."""
+        share = find_joint_share(self.curator.domain, clique)
+        return expect_error(table, noise) * (share if self.by_contrasts else math.sqrt(share))
+
     def find_single_needs(
         self, chosen: Container[Clique], model: Model, noise: float
     ) -> dict[Clique, float]:
-        """What single columns need: they alone answer the pairs that were not chosen."""
+        """What single columns need: they alone answer pairs that do not answer for them."""
         needs = dict[Clique, float]()
         for pair, weight in self.candidates.pairs.items():
-            if pair not in chosen:
+            if pair not in chosen or self.by_contrasts:
                 for name in pair:
                     needs[(name,)] = needs.get((name,), 0.0) + weight
         return {
@@ -171,14 +211,16 @@ class TierRun:
         noise = self.noise_of(self.left / n_tables)
         needs = find_needs(tables, self.candidates.pairs, noise)
         needs |= self.find_single_needs(tables, model, noise)
-        n_triples = self.count_choices(self.shares.triple_choice, n_tables, model.total)
+        share = _ONES_PART * self.shares.triple_choice
+        n_triples = self.count_choices(share, n_tables, model.total)
         if self.candidates.triples and n_triples > 0:
             self.watch(_WORK, 2, 4)
             first = min(self.shares.pairs, self.left) * len(tables) / n_tables
             self.measure({c: first * share for c, share in divide_by_need(needs).items()})
             fitted = self.fit(FIRST_RECORDS).model.with_records(_ANSWERING_RECORDS)
-            triples = self.choose_triples(fitted, tables, n_tables, n_triples)
-            self.measure(dict.fromkeys(triples, self.left / n_tables))
+            known = self.noise_of(max(first, _NEGLIGIBLE) / n_tables)
+            triples = self.choose_triples(fitted, tables, known, n_triples)
+            self.measure(dict.fromkeys(triples, self.left / (n_tables + len(triples))))
             needs |= find_needs(triples, self.candidates.triples, noise)
             self.triples = list(triples)
             self.watch(_WORK, 3, 4)
@@ -188,40 +230,110 @@ class TierRun:
         """The pairs that independence gets wrong, or all where a choice could not tell.
 
         What is wrong because its columns are not known well yet does not count: measuring the
-        columns again is cheaper.
+        columns again is cheaper. Pairs that are worth measuring whatever the data are not chosen.
         """
         choice = self.shares.pair_choice
         n = min(self.max_pairs, len(tables))
         if len(tables) <= n and self.count_choices(choice, n, model.total) < n:
             return list(tables)
         noise = self.noise_of((self.left - choice) / n)
+        errors = {p: self.expect_joint_error(p, table, noise) for p, table in tables.items()}
+        sure = [p for p in tables if self.expect_chance(p, tables[p], model) > _SURE * errors[p]]
+        if len(sure) >= n:
+            if len(tables) <= n:
+                return list(tables)
+            sure = []  # more than can be measured: all of them are chosen from
         single_noise = self.noise_of(self.shares.singles / len(self.candidates.singles))
         off = {
             name: expect_error(model.one_way(name), single_noise)
             for name in self.candidates.singles
         }
+        open_ones = {pair: table for pair, table in tables.items() if pair not in set(sure)}
         penalties = {
-            pair: _PAIR_PENALTY * expect_error(table, noise)
-            + math.hypot(*(off[name] for name in pair))
-            for pair, table in tables.items()
+            pair: math.hypot(_PAIR_PENALTY * errors[pair], *(off[name] for name in pair))
+            for pair in open_ones
         }
-        return self.choose(tables, penalties, self.candidates.pairs, n, choice)
+        return sure + self.choose(
+            open_ones, penalties, self.candidates.pairs, n - len(sure), choice
+        )
+
+    def expect_chance(self, clique: Clique, table: Vector, model: Model) -> float:
+        """How far chance alone takes a table from what its columns imply; 0 for a merged one."""
+        if self.merging.query(clique) is not None:
+            return 0.0
+        return expect_chance(table, [model.one_way(name) for name in clique])
 
     def choose_triples(
-        self, model: Model, pairs: Mapping[Clique, Vector], n_tables: int, n: int
+        self, model: Model, pairs: Mapping[Clique, Vector], known: float, n: int
     ) -> dict[Clique, Vector]:
-        """At most n triples that the pairs do not explain, as the model has them."""
-        choice = self.shares.triple_choice
-        noise = self.noise_of((self.left - choice) / n_tables)
+        """Triples that the pairs do not explain, as the model has them: up to n, then many at once.
+
+        - `known`: the mean absolute noise on a count of the pairs that were measured.
+        """
+        n_tables = max(len(pairs), len(self.candidates.singles))
         tables = find_triple_tables(model, self.candidates.triples, pairs, self.merging)
-        errors = {triple: expect_error(table, noise) for triple, table in tables.items()}
-        clear = {t: table for t, table in tables.items() if errors[t] <= _MAX_DARK * model.total}
+        noise = self.noise_of((self.left - self.shares.triple_choice) / n_tables)
+        clear = {
+            triple: table
+            for triple, table in tables.items()
+            if expect_error(table, noise) <= _MAX_DARK * model.total
+        }
         if not clear:
             return {}
-        penalties = {triple: _TRIPLE_PENALTY * errors[triple] for triple in clear}
-        weights = self.candidates.triples
-        chosen = self.choose(clear, penalties, weights, min(n, len(clear)), choice)
+        off = {p: self.expect_joint_error(p, table, known) for p, table in pairs.items()}
+        doubts = {
+            triple: math.hypot(*(off.get(pair, 0.0) for pair in combinations(triple, 2)))
+            for triple in clear
+        }
+        penalties = {
+            t: _TRIPLE_PENALTY * math.hypot(self.expect_joint_error(t, table, noise), doubts[t])
+            for t, table in clear.items()
+        }
+        share = _ONES_PART * self.shares.triple_choice
+        n_chosen = min(n, len(clear))
+        chosen = self.choose(clear, penalties, self.candidates.triples, n_chosen, share)
+        rest = {triple: table for triple, table in clear.items() if triple not in set(chosen)}
+        if rest:
+            chosen += self.choose_group(rest, doubts, n_tables + len(chosen))
         return {triple: clear[triple] for triple in chosen}
+
+    def choose_group(
+        self, tables: Mapping[Clique, Vector], doubts: Mapping[Clique, float], n_tables: int
+    ) -> list[Clique]:
+        """As many of the triples as are worth it together: those that noise hurts least, or none.
+
+        One by one, the noise of a choice may hide what each of hundreds would gain; their mean is
+        known far better. Groups are the best eighth, quarter, ..., or all, by what measuring
+        would leave of them.
+        """
+        weights = {triple: self.candidates.triples[triple] for triple in tables}
+        share = _GROUP_PART * self.shares.triple_choice
+        self.left -= share
+        price, whole = self.spending.take(self.whole.share(share)), sum(weights.values())
+        noise = self.noise_of(self.left / (n_tables + len(tables)))
+        errors = {t: self.expect_joint_error(t, table, noise) for t, table in tables.items()}
+        ranked = sorted(tables, key=lambda triple: errors[triple])
+        sizes = sorted({math.ceil(len(ranked) / 2**half) for half in range(_N_GROUPS)})
+        lift = self.find_lift(price, (_GROUP_DOUBT * len(sizes)) ** (1.0 / _LIFT))
+        groups, penalties = [list[Clique]()], [0.0]
+        for size in sizes:
+            group = ranked[:size]
+            noise = self.noise_of(self.left / (n_tables + size))
+            left = [
+                weights[t] * math.hypot(self.expect_joint_error(t, tables[t], noise), doubts[t])
+                for t in group
+            ]
+            groups.append(group)
+            penalties.append(_TRIPLE_PENALTY * sum(left) / whole + lift)
+        score = GroupError(
+            tables, groups, penalties, weights=weights, queries=self.merging.queries(tables)
+        )
+        return groups[self.curator.select(score, price)]
+
+    def find_lift(self, price: Price, n: float) -> float:
+        """What n scores must have beyond zero, of what noise lifts the best of them by."""
+        scale = 2.0 * self.curator.neighbours.count_moves / price.selection_epsilon
+        return _LIFT * scale * math.log(n)
 
     def choose(
         self,
@@ -231,16 +343,21 @@ class TierRun:
         n: int,
         share: float,
     ) -> list[Clique]:
-        """At most n tables that are off by more than their penalties, for a share of the price."""
-        chosen = {clique: weights[clique] for clique in tables}
-        score = MarginalError(
-            tables,
-            penalties=penalties,
-            weights=None if min(chosen.values()) == 1.0 else chosen,
-            queries=self.merging.queries(tables),
-        )
+        """At most n tables that are off by more than their penalties, for a share of the price.
+
+        They must be off by what noise lifts the best of so many, too: most of those that are chosen
+        by chance are then left out.
+        """
+        own = {clique: weights[clique] for clique in tables}
         self.left -= share
         price = self.spending.take(self.whole.share(share))
+        lift = max(own.values()) * self.find_lift(price.share(1.0 / n), len(tables))
+        score = MarginalError(
+            tables,
+            penalties={clique: penalties[clique] + lift / own[clique] for clique in tables},
+            weights=None if min(own.values()) == 1.0 else own,
+            queries=self.merging.queries(tables),
+        )
         taken = self.curator.select_many(score, n, price, floor=0.0)
         # A distance of merged tables proves nothing of whole ones.
         whole = {c: table for c, table in tables.items() if self.merging.query(c) is None}
@@ -288,13 +405,20 @@ class TierRun:
         """Measure tables, each for a share of the price."""
         if sum(shares.values()) < _NEGLIGIBLE:
             return
-        queries = self.merging.queries(shares)
         requests = [
-            Request(clique, self.spending.take(self.whole.share(share)), queries.get(clique))
+            Request(clique, self.spending.take(self.whole.share(share)), self.find_query(clique))
             for clique, share in shares.items()
         ]
         self.left -= sum(shares.values())
         self.measurements = combine([*self.measurements, *self.curator.measure_all(requests)])
+
+    def find_query(self, clique: Clique) -> Kron | None:
+        """What is measured of a clique; None where it is every count."""
+        merged, domain = self.merging.query(clique), self.curator.domain
+        one_by_one = len(clique) < 2 or not self.by_contrasts
+        if merged is not None or one_by_one or min(domain[name] for name in clique) < 2:
+            return merged
+        return make_residual_query(domain, clique)
 
     def fit(self, n_records: int) -> Estimate:
         """Fit everything so far, with about so many records where it takes records."""

@@ -19,7 +19,7 @@ from juncture.mechanisms.mechanism import (
 )
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.tier_run import TierFitter, TierRun, TierShares
-from juncture.mechanisms.tier_tables import TierCandidates
+from juncture.mechanisms.tier_tables import MAX_TRIPLES, TierCandidates
 from juncture.privacy.budget import Budget
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
@@ -37,12 +37,18 @@ class Tiers(Mechanism):
 
     1. Every column of the workload is measured, for equal parts of `single_share` of the price.
     2. Of the pairs below the workload's tasks, those are chosen, all at once, that independence
-       gets wrong by more than noise would, that of the columns included. They are measured with
-       most of the budget, for shares by how many of their counts stand above the noise, and a
-       model is fitted. Columns of pairs that were not chosen, which they alone answer, are
+       gets wrong by more than noise would, that of the columns and of the choice included. Where
+       noise is so small that even chance ties columns by more, pairs are measured without a choice.
+       They get most of the budget, for shares by how many of their counts stand above the noise,
+       and a model is fitted. Columns of pairs that were not chosen, which they alone answer, are
        measured again beside them.
     3. Of the triples below them, those are chosen that this model gets wrong by more than noise
-       would, and measured. What is left of the budget buys less noise for everything chosen.
+       would: some one by one, then as many together as are worth it on average. What is left of
+       the budget buys less noise for everything chosen.
+
+    Where columns have few values, pairs and triples are measured by what their columns say together
+    and no fewer do (the contrasts of `ResidualPlanner`): of two columns of two values one number,
+    for a quarter of the price of four.
 
     The model need not have a small tree: where it has none, records take its place (`oracle`). So
     nothing is left out because a model could not hold it. The last fit stops at the noise.
@@ -55,7 +61,9 @@ class Tiers(Mechanism):
     facts and on earlier outcomes only; by fully adaptive composition (see `Spending`) the run costs
     at most the budget. A choice of k of the candidates is k exponential mechanisms for equal parts
     of its price (`Curator.select_many`), on scores that a record moves by at most 1, or 2 where one
-    is replaced (`MarginalError`); the score is not monotonic, so a choice pays for both directions.
+    is replaced (`MarginalError`); a choice of a group is one (`GroupError`). Neither score is
+    monotonic, so a choice pays for both directions. The curator computes the sensitivity of every
+    query. Which pairs are measured without a choice depends on noisy columns alone.
 
     >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2, "income": 2}), 3)
@@ -109,12 +117,11 @@ class Tiers(Mechanism):
         stddev, max_pairs = single.cell_stddev(neighbours), 0
         if candidates.pairs:
             rest, max_pairs = whole.share(1.0 - share), self.find_max_pairs(candidates)
-            # A choice, the pairs, the columns of others; with triples, another choice, they, and
+            # A choice, the pairs, the columns of others; with triples, two more choices, they, and
             # all again.
-            n_singles = len(candidates.singles)
-            n_triples = min(max(max_pairs, n_singles), len(candidates.triples))
-            n_tables = max_pairs + n_singles + n_triples
-            n_events = 1 + n_tables + (1 + n_tables if n_triples else 0)
+            n_triples = min(MAX_TRIPLES, len(candidates.triples))
+            n_tables = max_pairs + len(candidates.singles) + n_triples
+            n_events = 1 + n_tables + (2 + n_tables if n_triples else 0)
             costs += [rest.share((1.0 - _ROUNDING) / n_events).cost] * n_events
             stddev = refuse_useless(rest.share(1.0 / max_pairs).cell_stddev(neighbours))
             facts.append(("pairs", f"at most {max_pairs} of {len(candidates.pairs)} are measured"))
