@@ -77,8 +77,8 @@ def test_cells_with_is_the_size_of_that_tree(question: Asked) -> None:
     growth = growth_of(question)
     expected = tree_cells(growth.buckets_with(clique), used_by([*cliques, clique]), sizes)
     assert growth.cells_with(clique) == expected
-    assert growth.fits_with(clique, expected)
-    assert not growth.fits_with(clique, expected - 1)
+    assert growth.which_fit([clique, clique], expected) == [True, True]
+    assert growth.which_fit([clique, clique], expected - 1) == [False, False]
 
 
 @examples(150)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import combinations
+from itertools import combinations, compress
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -291,6 +291,8 @@ def _choose(
     small = [clique for clique in weights if domain.size_of(clique) <= max_cells]
     cells = {clique: merging.count_cells(clique) for clique in small}
     small = leave_out_hopeless(cells, 2.0 * state.model.total / terms.noise)
+    # What fits is public: the model is not asked about the rest, which is most of it at the end.
+    small = [*compress(small, plan.which_fit(small, max_cells))]
     tables = zip(small, state.project_all(small), strict=True)
     answers = {clique: merging.count(table) for clique, table in tables}
     score = MarginalError(
@@ -299,7 +301,7 @@ def _choose(
         weights={clique: weights[clique] for clique in small},
         queries=merging.queries(small),
     )
-    chosen = curator.select(score, terms.price, lambda clique: plan.fits_with(clique, max_cells))
+    chosen = curator.select(score, terms.price)
     # A distance of merged tables proves nothing of whole ones.
     if not terms.is_last or merging.query(chosen) is not None:
         return chosen, answers[chosen], ()
@@ -308,11 +310,7 @@ def _choose(
         clique: table
         for clique, table in answers.items()
         if clique == chosen
-        or (
-            merging.query(clique) is None
-            and not any(map(frozenset(clique).issubset, held))
-            and plan.fits_with(clique, max_cells)
-        )
+        or (merging.query(clique) is None and not any(map(frozenset(clique).issubset, held)))
     }
     scale = score.find_noise_scale(terms.price.selection_epsilon, curator.neighbours)
     proving = Choice(left, score.penalties, score.weights, scale, len(small), chosen)

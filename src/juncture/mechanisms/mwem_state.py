@@ -67,9 +67,9 @@ class State:
         """How large the estimate would be with a clique measured."""
         raise NotImplementedError
 
-    def fits_with(self, clique: Clique, max_cells: int) -> bool:
-        """Whether it would have at most so many cells."""
-        return self.cells_with(clique) <= max_cells
+    def which_fit(self, cliques: Sequence[Clique], max_cells: int) -> list[bool]:
+        """Whether it would have at most so many cells, for each of them measured alone."""
+        return [self.cells_with(clique) <= max_cells for clique in cliques]
 
 
 class ModelState(State):
@@ -153,12 +153,12 @@ class ModelState(State):
         plan: Plan = self.model.plan
         return plan.cells_with(clique)
 
-    def fits_with(self, clique: Clique, max_cells: int) -> bool:
-        """See `State.fits_with`."""
+    def which_fit(self, cliques: Sequence[Clique], max_cells: int) -> list[bool]:
+        """See `State.which_fit`."""
         assert self.model is not None
         if not self._needs_tree:
-            return self.cells_with(clique) <= max_cells
-        return self.model.plan.fits_with(clique, max_cells + self._rule_cells)
+            return super().which_fit(cliques, max_cells)
+        return self.model.plan.which_fit(cliques, max_cells + self._rule_cells)
 
 
 class WeightState(State):
