@@ -228,29 +228,33 @@ def apportion(
     )  # fmt: skip
 
 
-@entry("vCqqQqQQqIq")
+@entry("vCqqQqQQqIqIq")
 def count_bytes(
-    codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size
-):
+    codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size, space,
+    n_together,
+):  # fmt: skip
     _count_cells(
         carray(codes, (n_columns, n)),
         carray(cliques, (n_cliques, 4)),
         carray(positions, n_positions),
         carray(strides, n_positions),
         carray(tables, size),
+        carray(space, n_together),
     )
 
 
-@entry("vIqqQqQQqIq")
+@entry("vIqqQqQQqIqIq")
 def count_wide(
-    codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size
-):
+    codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size, space,
+    n_together,
+):  # fmt: skip
     _count_cells(
         carray(codes, (n_columns, n)),
         carray(cliques, (n_cliques, 4)),
         carray(positions, n_positions),
         carray(strides, n_positions),
         carray(tables, size),
+        carray(space, n_together),
     )
 
 
