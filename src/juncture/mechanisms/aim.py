@@ -15,7 +15,12 @@ from juncture.fit.public_facts import PublicFacts
 from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.merge_rare import MergeRare
-from juncture.mechanisms.mwem_state import ModelState, find_total, limit_cells
+from juncture.mechanisms.mwem_state import (
+    ModelState,
+    choose_round_solver,
+    find_total,
+    limit_cells,
+)
 from juncture.mechanisms.rare_forecast import RareTerms
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.spending import Spending
@@ -132,6 +137,7 @@ class AIM(Mechanism):
         state = ModelState(
             curator.domain, total, self.max_steps, tolerance=_TOLERANCE,
             constraints=PublicFacts.find_constraints(curator.schema),
+            round_solver=choose_round_solver(len(curator.domain)),
         )  # fmt: skip
         state.update(measurements)
         chosen, proving = list[Clique](), tuple[Choice, ...]()
@@ -147,7 +153,8 @@ class AIM(Mechanism):
             clique, before, proving = _choose(curator, state, weights, terms, measurements)
             measurements.append(curator.measure(clique, measurement, merging.query(clique)))
             chosen.append(clique)
-            state.update(measurements, total=find_total(curator, measurements))
+            is_last = schedule.spending.is_over
+            state.update(measurements, is_last=is_last, total=find_total(curator, measurements))
             moved = np.abs(merging.count(state.project(clique)) - before).sum()
             if moved <= noise * len(before):
                 schedule.make_dearer()
