@@ -19,14 +19,7 @@ from juncture.fit.public_facts import PublicFacts
 from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.merge_rare import MergeRare
-from juncture.mechanisms.mwem_state import (
-    ModelState,
-    State,
-    WeightState,
-    choose_round_solver,
-    find_total,
-    limit_cells,
-)
+from juncture.mechanisms.mwem_state import ModelState, State, WeightState, find_total, limit_cells
 from juncture.mechanisms.rare_forecast import RareTerms
 from juncture.mechanisms.rare_values import Merging
 from juncture.privacy.accounting import Neighbours
@@ -195,10 +188,7 @@ class MWEM(Mechanism):
     def _make_state(self, curator: Curator, total: float) -> State:
         zeros = PublicFacts.find_constraints(curator.schema)
         if self.update is Update.MODEL:
-            return ModelState(
-                curator.domain, total, self.max_steps, self.oracle, constraints=zeros,
-                round_solver=choose_round_solver(len(curator.domain)),
-            )  # fmt: skip
+            return ModelState(curator.domain, total, self.max_steps, self.oracle, constraints=zeros)
         return WeightState(
             curator.domain, total, passes=self.passes, factored=self.update is Update.FACTORED,
             max_bytes=self.max_table_bytes, constraints=zeros,
