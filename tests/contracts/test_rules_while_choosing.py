@@ -82,9 +82,8 @@ def test_rules_take_no_room_from_choices() -> None:
     excluded[0, 1:] = True
     state = ModelState(domain, 100.0, 100, constraints={("a", "b"): excluded})
     plain = ModelState(domain, 100.0, 100)
-    assert plain.fits_with(("b", "c"), 100)
-    assert state.fits_with(("b", "c"), 100)
-    assert not state.fits_with(("a", "b", "c"), 100)
+    asked = [("b", "c"), ("a", "b", "c")]
+    assert plain.which_fit(asked, 100) == state.which_fit(asked, 100) == [True, False]
 
 
 @pytest.mark.parametrize("factored", [True, False])

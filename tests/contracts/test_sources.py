@@ -466,3 +466,20 @@ def test_bad_codes_are_refused() -> None:
     schema = Schema({"a": Integer(low=0, high=2)})
     with pytest.raises(InvalidInput, match="`schema` must have the domain's attributes"):
         CodedTable(domain, {"a": [0], "b": [0]}, schema)
+
+
+@pytest.mark.parametrize("n_records", [0, 1, 4095, 4096, 4097, 12_289])
+@pytest.mark.parametrize("largest", [3, 300])
+def test_records_are_counted_some_at_a_time(n_records: int, largest: int) -> None:
+    """Whatever the number of records, of columns, and the type of their codes."""
+    domain = Domain({"a": largest, "b": 2, "c": 5, "d": 3})
+    rng = np.random.default_rng(n_records)
+    columns = {name: rng.integers(0, size, n_records) for name, size in domain.items()}
+    cliques = [("b",), ("a", "c"), ("d", "b", "c"), ("c", "a", "d", "b"), ()]
+    for clique, table in zip(
+        cliques, CodedTable(domain, columns).exact_counts(cliques), strict=True
+    ):
+        shape = [domain[name] for name in clique]
+        expected = np.zeros(shape)
+        np.add.at(expected, tuple(columns[name] for name in clique), 1.0 if clique else n_records)
+        np.testing.assert_array_equal(table.values, expected)

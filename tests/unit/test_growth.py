@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -77,8 +78,8 @@ def test_cells_with_is_the_size_of_that_tree(question: Asked) -> None:
     growth = growth_of(question)
     expected = tree_cells(growth.buckets_with(clique), used_by([*cliques, clique]), sizes)
     assert growth.cells_with(clique) == expected
-    assert growth.fits_with(clique, expected)
-    assert not growth.fits_with(clique, expected - 1)
+    assert growth.which_fit([clique, clique], expected) == [True, True]
+    assert growth.which_fit([clique, clique], expected - 1) == [False, False]
 
 
 @examples(150)
@@ -116,6 +117,29 @@ def test_a_clique_inside_the_tree_adds_nothing(question: Asked) -> None:
     for vertex, neighbours in buckets:
         if vertex in used_by(cliques):
             assert growth.cells_with(neighbours | {vertex}) == growth.cells
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_wide_trees_grow_as_small_ones(seed: int) -> None:
+    """Rows of bits of several words, regions too large to search, and answers by threads."""
+    rng = np.random.default_rng(seed)
+    n = 150
+    sizes = rng.integers(2, 6, n).tolist()
+    # Near pairs along a line, and a few long ones: most that is added reaches far.
+    pairs = [(i, i + int(rng.integers(1, 4))) for i in range(n - 4)]
+    pairs += rng.integers(0, n // 2, (20, 2)).tolist()
+    cliques = [frozenset(pair) for pair in pairs]
+    buckets = eliminate(build_graph(range(n), cliques), sizes)
+    growth = IncrementalElimination(buckets, [sorted(clique) for clique in cliques], sizes)
+    asked = [frozenset(pair) for pair in rng.integers(0, n, (600, 2)).tolist()]
+    cells = [growth.cells_with(clique) for clique in asked]
+    limit = int(np.median(cells))
+    assert growth.which_fit(asked, limit) == [each <= limit for each in cells]
+    for clique, expected in [*zip(asked, cells, strict=True)][:40]:
+        found = growth.buckets_with(clique)
+        near = graphs.adjacency(range(n), [*cliques, clique])
+        assert found == graphs.eliminated(near, [bucket.vertex for bucket in found])
+        assert tree_cells(found, used_by([*cliques, clique]), sizes) == expected
 
 
 @examples(150)

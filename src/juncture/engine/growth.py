@@ -19,56 +19,72 @@ For example, a chain a-b-c-d of ten values each, eliminated in this order, gets 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain
 
-from juncture.engine.elimination import Graph, build_graph, eliminate_subset
+import numpy as np
+from numpy.typing import NDArray
+
+from juncture._util.threads import run_parallel, split_range
+from juncture.engine.compiled.loader import pointer, routine
 from juncture.engine.junction import parent_of
 from juncture.engine.order_search import Bucket
 
-VertexSet = frozenset[int]
-Changes = dict[int, VertexSet]
-
-# Searching a larger region again would no longer be cheap.
-_MAX_REGION = 48
+Bits = NDArray[np.int64]
+# Below this many cliques, waking a second thread costs more than it saves.
+_WORTH_THREADS = 256
+# Larger numbers count as this: sums and products of them stay numbers.
+_HUGE = 10**300
+_NO_LIMIT = -1.0
 
 
 class IncrementalElimination:
-    """An elimination order of given cliques that can be extended by one more clique."""
+    """An elimination order of given cliques that can be extended by one more clique.
+
+    The compiled routine knows vertices by their place in the order.
+    """
 
     def __init__(
         self, buckets: Sequence[Bucket], cliques: Sequence[Sequence[int]], sizes: Sequence[int]
     ) -> None:
-        self._used = {vertex for clique in cliques for vertex in clique}
+        used = {vertex for clique in cliques for vertex in clique}
         # Vertices that no clique mentions yet come first: they are simplicial when they join.
-        self._order = sorted(buckets, key=lambda bucket: bucket.vertex in self._used)
-        self._sizes = sizes
-        self._position = {bucket.vertex: index for index, bucket in enumerate(self._order)}
-        self._neighbours = dict(self._order)
-        self._cliques: dict[int, list[Sequence[int]]] = {vertex: [] for vertex in self._position}
-        for clique in cliques:
-            for vertex in clique:
-                self._cliques[vertex].append(clique)
-        self._parent = {bucket.vertex: parent_of(bucket, self._position) for bucket in self._order}
-        self._children = _invert(self._parent)
-        self.cells = sum(map(self._old_weight, self._position))
+        self._order = sorted(buckets, key=lambda bucket: bucket.vertex in used)
+        self._place = {bucket.vertex: index for index, bucket in enumerate(self._order)}
+        parents = [parent_of(bucket, self._place) for bucket in self._order]
+        self._children = _invert({b.vertex: p for b, p in zip(self._order, parents, strict=True)})
+        every = [
+            sizes[v] * math.prod(sizes[other] for other in near) if v in used else 0
+            for v, near in self._order
+        ]
+        outside = [
+            0 if self._lies_inside(b) else n for b, n in zip(self._order, every, strict=True)
+        ]
+        self.cells = sum(outside)
         # An upper bound: of all buckets, also those that lie inside others.
-        self._all_cells = sum(self._weight(self._neighbours[v], v, set()) for v in self._used)
+        self._all_cells = sum(every)
+        self._n_words = (len(self._order) + 63) // 64
+        self._neighbours = self._pack(bucket.neighbours for bucket in self._order)
+        self._links = self._link(parents, used)
+        own = [sizes[bucket.vertex] for bucket in self._order]
+        self._numbers = np.array([[min(n, _HUGE) for n in each] for each in (own, outside)], float)
+        self._cliques = self._pack(cliques)
+        self._starts, self._members = self._find_members(cliques)
 
     def cells_with(self, clique: Iterable[int]) -> int:
         """The cells of a junction tree that holds the clique as well."""
-        return self._find_best(frozenset(clique))[0]
+        answers, _ = self._grow([[*clique]], _NO_LIMIT)
+        return int(min(answers[0, 0], _HUGE))
 
-    def fits_with(self, clique: Iterable[int], max_cells: int) -> bool:
-        """Whether those are at most so many: counted, and searched for, only where it decides."""
-        vertices = frozenset(clique)
-        changed = self._propagate(vertices)
-        # Every bucket of the new order is an old one, or one of those that changed.
-        grown = (self._weight(scope, vertex, set()) for vertex, scope in changed.items())
-        if self._all_cells + sum(grown) <= max_cells:
-            return True
-        kept = self._cells_after(changed)
-        return kept <= max_cells or self._find_best(vertices)[0] <= max_cells
+    def which_fit(self, cliques: Sequence[Collection[int]], max_cells: int) -> list[bool]:
+        """Whether those are at most so many, for each: searched for only where that decides."""
+
+        def test(span: tuple[int, int]) -> list[bool]:
+            answers, _ = self._grow(cliques[span[0] : span[1]], float(max_cells))
+            fits: list[bool] = (answers[0] <= max_cells).tolist()
+            return fits
+
+        return [*chain(*run_parallel(test, split_range(len(cliques), _WORTH_THREADS)))]
 
     def buckets_with(self, clique: Iterable[int]) -> list[Bucket]:
         """The buckets of that junction tree's elimination order.
@@ -77,7 +93,10 @@ class IncrementalElimination:
         eliminated before it; all others may come after. So the order is: what lies below, as
         before; the changed vertices, in the order just searched; the rest, as before.
         """
-        fresh = self._find_best(frozenset(clique))[1]
+        answers, (order, scopes) = self._grow([[*clique]], _NO_LIMIT)
+        changed = order[: int(answers[1, 0])].tolist()
+        names = [bucket.vertex for bucket in self._order]
+        fresh = {names[at]: frozenset(names[i] for i in _unpack(scopes[at])) for at in changed}
         below, waiting = set(fresh), list(fresh)
         for vertex in waiting:  # grows while it is walked
             children = [child for child in self._children.get(vertex, ()) if child not in below]
@@ -87,96 +106,67 @@ class IncrementalElimination:
         last = [b for b in self._order if b.vertex not in below]
         return [*first, *(Bucket(*item) for item in fresh.items()), *last]
 
-    def _find_best(self, clique: VertexSet) -> tuple[int, Changes]:
-        """The smaller of the tree with the order kept and that with it searched again."""
-        kept = self._propagate(clique)
-        cells = self._cells_after(kept)
-        # Growth by no more than the clique's own table can hardly be improved on.
-        if cells - self.cells <= math.prod(self._sizes[vertex] for vertex in clique):
-            return cells, kept
-        region = self._region(kept)
-        searched = dict(eliminate_subset(self._graph(clique, region), [*region], self._sizes))
-        return min((cells, kept), (self._cells_after(searched), searched), key=itemgetter(0))
+    def _grow(
+        self, cliques: Sequence[Collection[int]], limit: float
+    ) -> tuple[NDArray[np.float64], tuple[Bits, Bits]]:
+        """The cells with each clique, and how many vertices change; of the last one, which."""
+        n, n_words, n_asked = len(self._order), self._n_words, len(cliques)
+        asked, answers = self._pack(cliques), np.empty((2, n_asked))
+        matrices = np.empty((5, n, n_words), dtype=np.int64)
+        words, columns = np.empty((5, n_words), np.int64), np.full((13, n), -1, dtype=np.int64)
+        local_sizes, spent = np.empty(n), np.empty(2, dtype=np.int64)
+        cells, all_cells = (float(min(each, _HUGE)) for each in (self.cells, self._all_cells))
+        routine("grow")(
+            n, n_words, cells, all_cells, pointer(self._neighbours), pointer(self._links),
+            pointer(self._numbers), pointer(self._cliques), len(self._cliques),
+            pointer(self._starts), pointer(self._members), len(self._members), pointer(asked),
+            n_asked, limit, pointer(answers), pointer(matrices), pointer(words), pointer(columns),
+            pointer(local_sizes), pointer(spent),
+        )  # fmt: skip
+        return answers, (columns[0], matrices[0])
 
-    def _propagate(self, clique: VertexSet) -> Changes:
-        """The new neighbours of all vertices that the clique reaches, in the order kept."""
-        changed: dict[int, VertexSet] = {}
-        waiting = {min(clique, key=self._position.__getitem__): clique} if clique else {}
-        while waiting:
-            vertex = min(waiting, key=self._position.__getitem__)
-            scope = waiting.pop(vertex) - {vertex}
-            if vertex in self._used and scope <= self._neighbours[vertex]:
-                continue
-            changed[vertex] = scope = self._neighbours[vertex] | scope
-            parent = parent_of(Bucket(vertex, scope), self._position)
+    def _lies_inside(self, bucket: Bucket) -> bool:
+        """Whether a child with one neighbour more contains a bucket."""
+        children = self._children.get(bucket.vertex, ())
+        lengths = {len(self._order[self._place[child]].neighbours) for child in children}
+        return len(bucket.neighbours) + 1 in lengths
+
+    def _link(self, parents: Sequence[int | None], used: Collection[int]) -> Bits:
+        """For each place those of the parent, the first child and the next sibling; -1 for none.
+
+        And whether it is used, and its number of neighbours.
+        """
+        links = np.full((5, len(self._order)), -1, dtype=np.int64)
+        for at, (bucket, parent) in enumerate(zip(self._order, parents, strict=True)):
             if parent is not None:
-                waiting[parent] = waiting.get(parent, frozenset()) | scope
-        return changed
+                above = self._place[parent]
+                links[0, at], links[2, at], links[1, above] = above, links[1, above], at
+            links[3, at], links[4, at] = bucket.vertex in used, len(bucket.neighbours)
+        return links
 
-    def _region(self, reached: Changes) -> Changes:
-        """The reached vertices and, while they are few, all that come after them in the tree."""
-        region = dict(reached)
-        waiting = [v for scope in reached.values() for v in scope]
-        while waiting and len(region) <= _MAX_REGION:
-            vertex = waiting.pop()
-            if vertex not in region:
-                region[vertex] = self._neighbours[vertex]
-                waiting += self._neighbours[vertex]
-        return reached if waiting else region
+    def _find_members(self, cliques: Sequence[Sequence[int]]) -> tuple[Bits, Bits]:
+        """The cliques of each place, one after another, and where those of each begin."""
+        holding: list[list[int]] = [[] for _ in self._order]
+        for index, clique in enumerate(cliques):
+            for vertex in clique:
+                holding[self._place[vertex]].append(index)
+        starts = list(accumulate(map(len, holding), initial=0))
+        return np.array(starts, dtype=np.int64), np.array([*chain(*holding)], dtype=np.int64)
 
-    def _graph(self, clique: VertexSet, reached: Changes) -> Graph:
-        """The graph of the reached vertices once everything below them has been eliminated.
+    def _pack(self, sets: Iterable[Collection[int]]) -> Bits:
+        """Sets of vertices as rows of bits, by their places."""
+        bit = {vertex: 1 << place for vertex, place in self._place.items()}
+        masks = (sum({bit[vertex] for vertex in each}) for each in sets)
+        packed = b"".join(mask.to_bytes(8 * self._n_words, "little") for mask in masks)
+        return (
+            np.frombuffer(packed, dtype="<i8").astype(np.int64).reshape(-1, max(1, self._n_words))
+        )
 
-        Eliminating a child leaves its neighbours pairwise adjacent, whatever was below it; so the
-        edges are those of the cliques themselves and of the children's neighbourhoods.
-        """
-        scopes: list[Collection[int]] = [clique]
-        vertices = {*reached}.union(*reached.values())
-        for vertex in reached:
-            scopes += (vertices.intersection(other) for other in self._cliques[vertex])
-            scopes += (
-                self._neighbours[c] for c in self._children.get(vertex, ()) if c not in reached
-            )
-        return build_graph(sorted(vertices), scopes)
 
-    def _cells_after(self, changed: Changes) -> int:
-        """The cells of the junction tree after these vertices got new neighbours and positions.
-
-        Only vertices whose bucket or children differ can weigh something else: the changed ones,
-        their old parents (which lose a child) and the new parents of their buckets and of their
-        old children. All others keep their weight, so the sum is corrected, not formed again.
-        """
-        # The changed vertices are eliminated first, in their new order. What was below them keeps
-        # its neighbours but may get another parent: the first of those neighbours in this order.
-        first = -len(changed)
-        position = {**self._position, **{v: first + at for at, v in enumerate(changed)}}
-        below = [c for v in changed for c in self._children.get(v, ()) if c not in changed]
-        buckets = [Bucket(c, self._neighbours[c]) for c in below]
-        buckets += (Bucket(*item) for item in changed.items())
-        parents = {bucket.vertex: parent_of(bucket, position) for bucket in buckets}
-        lengths = {bucket.vertex: len(bucket.neighbours) for bucket in buckets}
-        adopted = _invert(parents)
-        left = (parent for parent in map(self._parent.get, changed) if parent is not None)
-        reached = {*changed, *adopted, *left}
-        after = 0
-        for vertex in sorted(reached):
-            children = [c for c in self._children.get(vertex, ()) if c not in lengths]
-            sizes = {len(self._neighbours[c]) for c in children}
-            sizes.update(lengths[c] for c in adopted.get(vertex, ()))
-            after += self._weight(changed.get(vertex, self._neighbours[vertex]), vertex, sizes)
-        return self.cells + after - sum(map(self._old_weight, reached))
-
-    def _old_weight(self, vertex: int) -> int:
-        if vertex not in self._used:
-            return 0
-        sizes = {len(self._neighbours[child]) for child in self._children.get(vertex, ())}
-        return self._weight(self._neighbours[vertex], vertex, sizes)
-
-    def _weight(self, neighbours: VertexSet, vertex: int, children: set[int]) -> int:
-        """The cells of a bucket, or nothing where a child with one neighbour more contains it."""
-        if len(neighbours) + 1 in children:
-            return 0
-        return self._sizes[vertex] * math.prod(self._sizes[other] for other in neighbours)
+def _unpack(row: Bits) -> Iterator[int]:
+    """The places whose bits are set in a row."""
+    bits = np.unpackbits(row.astype("<i8").view(np.uint8), bitorder="little")
+    yield from np.flatnonzero(bits).tolist()
 
 
 def _invert(parents: Mapping[int, int | None]) -> dict[int, list[int]]:

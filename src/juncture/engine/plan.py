@@ -229,7 +229,14 @@ class Plan:
 
     def fits_with(self, clique: Iterable[str], max_cells: int) -> bool:
         """Whether `cells_with` is at most `max_cells`; asking this is cheaper."""
-        return self._incremental.fits_with(self._positions(clique), max_cells) and max_cells >= 1
+        return self.which_fit([clique], max_cells)[0]
+
+    def which_fit(self, cliques: Iterable[Iterable[str]], max_cells: int) -> list[bool]:
+        """The same for each of many cliques, each added alone."""
+        positions = [self._positions(clique) for clique in cliques]
+        return [
+            fits and max_cells >= 1 for fits in self._incremental.which_fit(positions, max_cells)
+        ]
 
     def __str__(self) -> str:
         return describe(self)

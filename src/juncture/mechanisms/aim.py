@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import combinations
+from itertools import combinations, compress
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +15,12 @@ from juncture.fit.public_facts import PublicFacts
 from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Assignment, Findings, Mechanism, Outline, refuse_useless
 from juncture.mechanisms.merge_rare import MergeRare
-from juncture.mechanisms.mwem_state import ModelState, find_total, limit_cells
+from juncture.mechanisms.mwem_state import (
+    ModelState,
+    choose_round_solver,
+    find_total,
+    limit_cells,
+)
 from juncture.mechanisms.rare_forecast import RareTerms
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.spending import Spending
@@ -132,6 +137,7 @@ class AIM(Mechanism):
         state = ModelState(
             curator.domain, total, self.max_steps, tolerance=_TOLERANCE,
             constraints=PublicFacts.find_constraints(curator.schema),
+            round_solver=choose_round_solver(len(curator.domain)),
         )  # fmt: skip
         state.update(measurements)
         chosen, proving = list[Clique](), tuple[Choice, ...]()
@@ -147,7 +153,8 @@ class AIM(Mechanism):
             clique, before, proving = _choose(curator, state, weights, terms, measurements)
             measurements.append(curator.measure(clique, measurement, merging.query(clique)))
             chosen.append(clique)
-            state.update(measurements, total=find_total(curator, measurements))
+            is_last = schedule.spending.is_over
+            state.update(measurements, is_last=is_last, total=find_total(curator, measurements))
             moved = np.abs(merging.count(state.project(clique)) - before).sum()
             if moved <= noise * len(before):
                 schedule.make_dearer()
@@ -291,6 +298,8 @@ def _choose(
     small = [clique for clique in weights if domain.size_of(clique) <= max_cells]
     cells = {clique: merging.count_cells(clique) for clique in small}
     small = leave_out_hopeless(cells, 2.0 * state.model.total / terms.noise)
+    # What fits is public: the model is not asked about the rest, which is most of it at the end.
+    small = [*compress(small, plan.which_fit(small, max_cells))]
     tables = zip(small, state.project_all(small), strict=True)
     answers = {clique: merging.count(table) for clique, table in tables}
     score = MarginalError(
@@ -299,7 +308,7 @@ def _choose(
         weights={clique: weights[clique] for clique in small},
         queries=merging.queries(small),
     )
-    chosen = curator.select(score, terms.price, lambda clique: plan.fits_with(clique, max_cells))
+    chosen = curator.select(score, terms.price)
     # A distance of merged tables proves nothing of whole ones.
     if not terms.is_last or merging.query(chosen) is not None:
         return chosen, answers[chosen], ()
@@ -308,11 +317,7 @@ def _choose(
         clique: table
         for clique, table in answers.items()
         if clique == chosen
-        or (
-            merging.query(clique) is None
-            and not any(map(frozenset(clique).issubset, held))
-            and plan.fits_with(clique, max_cells)
-        )
+        or (merging.query(clique) is None and not any(map(frozenset(clique).issubset, held)))
     }
     scale = score.find_noise_scale(terms.price.selection_epsilon, curator.neighbours)
     proving = Choice(left, score.penalties, score.weights, scale, len(small), chosen)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
+from itertools import compress
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -287,7 +288,8 @@ class MWEM(Mechanism):
         terms: _Terms,
     ) -> tuple[Clique, Kron | None, tuple[Choice, ...]]:
         prices, merging = terms.prices, terms.merging
-        tasks = [task for task in workload.tasks if state.fits_with(task.clique, terms.max_cells)]
+        fitting = state.which_fit([task.clique for task in workload.tasks], terms.max_cells)
+        tasks = [*compress(workload.tasks, fitting)]
         tasks = tasks or [min(workload.tasks, key=lambda task: state.cells_with(task.clique))]
         tables = state.project_all([task.clique for task in tasks])
         if self.selection is Selection.QUERY:

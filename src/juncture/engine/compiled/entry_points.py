@@ -25,6 +25,8 @@ from juncture.engine.compiled.flat import quadratic as _quadratic
 from juncture.engine.compiled.flat import quadratic_value as _quadratic_value
 from juncture.engine.compiled.front_end import translate
 from juncture.engine.compiled.gibbs import sweep as _sweep
+from juncture.engine.compiled.growing import Order, Space
+from juncture.engine.compiled.growing import grow as _grow
 from juncture.engine.compiled.halving import deal_pairs as _deal_pairs
 from juncture.engine.compiled.halving import flip_signs as _flip_signs
 from juncture.engine.compiled.halving import tally_cells as _tally_cells
@@ -135,6 +137,29 @@ def search_order(
     )  # fmt: skip
 
 
+@entry("vqqddQQDQqQQqQqdDQQQDQ", work=6.0)
+def grow(
+    n, n_words, cells, all_cells, neighbours, links, numbers, cliques, n_cliques, starts, members,
+    n_members, asked, n_asked, limit, answers, matrices, words, columns, local_sizes, spent,
+):  # fmt: skip
+    link, number = carray(links, (5, n)), carray(numbers, (2, n))
+    matrix, marked = carray(matrices, (5, n * n_words)), carray(words, (5, n_words))
+    column, question = carray(columns, (13, n)), carray(asked, (n_asked, n_words))
+    order = Order(
+        carray(neighbours, n * n_words), link[0], link[1], link[2], link[3], link[4], number[0],
+        number[1], carray(cliques, n_cliques * n_words), carray(starts, n + 1),
+        carray(members, n_members), cells, all_cells, n_words,
+    )  # fmt: skip
+    space = Space(
+        column[0], matrix[0], column[1], column[2], column[3], column[4], column[5], marked[0],
+        marked[1], marked[2], matrix[1], matrix[2], matrix[3], matrix[4], marked[3], marked[4],
+        column[7:], column[6], carray(local_sizes, n), carray(spent, 2),
+    )  # fmt: skip
+    answer = carray(answers, (2, n_asked))
+    for index in range(n_asked):
+        answer[0, index], answer[1, index] = _grow(order, space, question[index], limit)
+
+
 @entry("vDDdDq")
 def mix(left, right, share, out, n):
     _mix(carray(left, n), carray(right, n), share, carray(out, n))
@@ -203,29 +228,33 @@ def apportion(
     )  # fmt: skip
 
 
-@entry("vCqqQqQQqIq")
+@entry("vCqqQqQQqIqIq")
 def count_bytes(
-    codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size
-):
+    codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size, space,
+    n_together,
+):  # fmt: skip
     _count_cells(
         carray(codes, (n_columns, n)),
         carray(cliques, (n_cliques, 4)),
         carray(positions, n_positions),
         carray(strides, n_positions),
         carray(tables, size),
+        carray(space, n_together),
     )
 
 
-@entry("vIqqQqQQqIq")
+@entry("vIqqQqQQqIqIq")
 def count_wide(
-    codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size
-):
+    codes, n_columns, n, cliques, n_cliques, positions, strides, n_positions, tables, size, space,
+    n_together,
+):  # fmt: skip
     _count_cells(
         carray(codes, (n_columns, n)),
         carray(cliques, (n_cliques, 4)),
         carray(positions, n_positions),
         carray(strides, n_positions),
         carray(tables, size),
+        carray(space, n_together),
     )
 
 

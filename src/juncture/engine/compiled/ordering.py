@@ -56,7 +56,7 @@ Search = namedtuple(
 
 
 @inner()
-def _count(rows, row, n_words):
+def count_vertices(rows, row, n_words):
     """The number of vertices in a row."""
     count = 0
     for word in range(row, row + n_words):
@@ -65,7 +65,7 @@ def _count(rows, row, n_words):
 
 
 @inner()
-def _weigh(rows, row, n_words, sizes):
+def weigh(rows, row, n_words, sizes):
     """The number of cells of a table on the vertices of a row, at most HUGE."""
     cells, vertex = 1.0, U(0)
     for word in range(row, row + n_words):
@@ -117,9 +117,9 @@ def _weigh_missing(rows, row, n_words, sizes):
 def _score(rows, vertex, n_words, sizes, heuristic):
     """The score of a vertex, and the work that it took."""
     row = U(vertex) * n_words
-    degree = _count(rows, row, n_words)
+    degree = count_vertices(rows, row, n_words)
     if heuristic == WEIGHT:
-        return bits_of(_weigh(rows, row, n_words, sizes)), degree + S(n_words)
+        return bits_of(weigh(rows, row, n_words, sizes)), degree + S(n_words)
     work = degree * S(n_words + U(2))
     if heuristic == FILL:
         return bits_of(_count_missing(rows, row, n_words)), work
@@ -224,8 +224,8 @@ def _eliminate(search, heuristic, key, noise, limit):
         vertex = _find_lowest(scores, search.n_free)
         search.order[step], scores[vertex] = vertex, ELIMINATED
         row = U(vertex) * n_words
-        inside = _is_inside_child(search, vertex, n_words, _count(closed, row, n_words))
-        cost += _weigh(closed, row, n_words, sizes) * (INSIDE if inside else 1.0)
+        inside = _is_inside_child(search, vertex, n_words, count_vertices(closed, row, n_words))
+        cost += weigh(closed, row, n_words, sizes) * (INSIDE if inside else 1.0)
         if cost >= limit:
             return np.inf, work
         work += _remove(closed, search.below, search.touched, vertex, n_words) + (

@@ -19,7 +19,14 @@ def weigh_records(
     `sums` receives the sum of the squared weights; that of the weights is the table's.
     """
     squares = 0
-    if len(moved) == 2 and len(counted) == 2:
+    if len(moved) == 0 and len(counted) == 2:  # most cliques are only looked at
+        c, d, stride = codes[counted[0]], codes[counted[1]], U(strides[0])
+        for i in range(U(first), U(last)):
+            weight = weights[i] * factor[0]
+            squares += int(weight * weight * SQUARE_UNIT)
+            table[U(c[i]) * stride + U(d[i])] += int(weight * WEIGHT_UNIT)
+            weights[i] = weight
+    elif len(moved) == 2 and len(counted) == 2:
         a, b, step = codes[moved[0]], codes[moved[1]], U(moved_strides[0])
         c, d, stride = codes[counted[0]], codes[counted[1]], U(strides[0])
         for i in range(U(first), U(last)):

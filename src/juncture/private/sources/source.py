@@ -20,6 +20,8 @@ from juncture.tables.schema import Schema
 
 # Codes are kept in bytes if no attribute has more values than this.
 _BYTE = 256
+# Of so many records the cells are found together: they stay near the processor.
+_TOGETHER = 4096
 # Below this many counted records, waking a second thread costs more than it saves.
 _WORTH_THREADS = 200_000
 
@@ -145,10 +147,11 @@ class CodedTable:
         count = routine("count_bytes" if self._codes.dtype == np.uint8 else "count_wide")
 
         def run(span: tuple[int, int]) -> None:
-            chosen = rows[span[0] : span[1]].copy()
+            chosen, space = rows[span[0] : span[1]].copy(), np.empty(_TOGETHER, dtype=np.int32)
             count(
                 pointer(self._codes), *self._codes.shape, pointer(chosen), len(chosen),
                 pointer(positions), pointer(strides), len(positions), pointer(tables), len(tables),
+                pointer(space), len(space),
             )  # fmt: skip
 
         worth = max(1, _WORTH_THREADS // max(1, self.exact_n_records))
