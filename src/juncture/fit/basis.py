@@ -10,12 +10,15 @@ it rests on how the model joins what was measured.
        count of a = 0 and b = 1    in the span of (a, b)      measured
        count of c = 2              in the span of (b, c)      measured
        count of a = 0 and c = 2    in no measured clique      assumed
+
+What was measured of a clique need not be its cells: of two columns, it may be only what they say
+together. With what was measured of the columns, every cell follows, and is implied.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -32,6 +35,8 @@ Mask = NDArray[np.bool_]
 
 # Matrices of measurements are formed up to so many cells, and questions up to so many answers.
 _MAX_CELLS, _MAX_ANSWERS = 2048, 4096
+# Of the cliques that hold a question, the smallest are looked at with those inside them.
+_MAX_HOLDERS = 3
 # A row lies in a span if less than this share of it lies outside.
 _OUTSIDE = 1e-6
 
@@ -96,10 +101,21 @@ class Bases:
             grades[self._find_held(clique, blocks, shape)] = Basis.MEASURED
             if not grades.any():
                 return grades
-        if len(holders) > 1:
-            held = self._find_in_span(tuple(holders), blocks, shape)
+        for together in self._list_together(holders):
+            held = self._find_in_span(together, blocks, shape)
             grades[held & (grades == Basis.ASSUMED)] = Basis.IMPLIED
+            if not (grades == Basis.ASSUMED).any():
+                break
         return grades
+
+    def _list_together(self, holders: list[Clique]) -> Iterator[tuple[Clique, ...]]:
+        """Cliques that may tell together what none does alone: holders, or one and those inside."""
+        if len(holders) > 1:
+            yield tuple(holders)
+        for holder in sorted(holders, key=self._domain.size_of)[:_MAX_HOLDERS]:
+            inside = tuple(clique for clique in self._groups if set(clique) <= set(holder))
+            if len(inside) > 1:
+                yield inside
 
     def find_holder(self, question: Kron) -> Clique | None:
         """The smallest measured clique that has all attributes that matter, if there is one."""
