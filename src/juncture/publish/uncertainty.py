@@ -70,7 +70,8 @@ class Uncertainty:
     """What was measured to check the model."""
     proofs: tuple[SelectionProof, ...] = ()
     """What private choices prove."""
-    n_records_is_public: bool = False
+    n_records_is_public: bool | None = None
+    """None where nothing says so."""
     known: tuple[Clique, ...] = ()
     """The columns of tables of counts that are public, and hold exactly."""
     watch: Watch = ignore_progress
@@ -91,7 +92,7 @@ class Uncertainty:
     @cached_property
     def bounds(self) -> ErrorBounds:
         """What the errors of marginals are below, by proof."""
-        return ErrorBounds(self.model, self.plain, self.proofs, self.n_records_is_public)
+        return ErrorBounds(self.model, self.plain, self.proofs, bool(self.n_records_is_public))
 
     @cached_property
     def replicas(self) -> Replicas:
@@ -99,8 +100,9 @@ class Uncertainty:
         if self.kept is not None:
             return self.kept
         return make_replicas(
-            self.model, self.measurements, self.recipe, known=self.known, watch=self.watch
-        )
+            self.model, self.measurements, self.recipe, known=self.known,
+            n_records_is_public=self.n_records_is_public, watch=self.watch,
+        )  # fmt: skip
 
     @cached_property
     def plain(self) -> PlainEstimates:
