@@ -10,6 +10,7 @@ import numpy as np
 
 from juncture._util.watch import Watch, ignore_progress
 from juncture.fit.basis import Bases, Basis, Grades
+from juncture.fit.carried_noise import CarriedNoise
 from juncture.fit.check import Check
 from juncture.fit.error_bounds import ErrorBounds
 from juncture.fit.plain_estimates import PlainEstimate, PlainEstimates
@@ -18,7 +19,7 @@ from juncture.fit.selection_proof import SelectionProof
 from juncture.fit.widths import Kind, Reach, Widths, check_level, student_quantile
 from juncture.model.model import Model
 from juncture.model.query_parts import answer_parts
-from juncture.model.sql.replication import OutputKind, ReplicatedColumn, Replies
+from juncture.model.sql.replication import Moments, OutputKind, ReplicatedColumn, Replies
 from juncture.publish.intervals import (
     NO_CHECK,
     PROVED,
@@ -86,7 +87,7 @@ class Uncertainty:
         """What gives the widths of assumed answers; None without a check of any."""
         if not self.checked:
             return None
-        made = Check(self.model, self.bases, self.checked, self.plain.find_column_noise())
+        made = Check(self.model, self.bases, self.checked, self.carried)
         return None if made.is_empty else made
 
     @cached_property
@@ -108,6 +109,11 @@ class Uncertainty:
     def plain(self) -> PlainEstimates:
         """What the measurements say by themselves."""
         return PlainEstimates(self.model.domain, self.measurements)
+
+    @cached_property
+    def carried(self) -> CarriedNoise:
+        """What answers across columns carry of the noise of each."""
+        return CarriedNoise(self.model, self.plain)
 
     @cached_property
     def widths(self) -> Widths:
@@ -151,7 +157,7 @@ class Uncertainty:
             down[known], up[known] = reach.down[known], reach.up[known]
         if not known.all():
             down[~known] = self._find_assumed(query, answers, kind, asked)[~known]
-            up[~known] = down[~known]
+            up[~known] = self._cap(down, answers, kind, asked)[~known]
         lower = answers - down
         if kind is Kind.COUNT:
             lower = np.maximum(lower, 0.0)
@@ -159,6 +165,12 @@ class Uncertainty:
             answers, lower, answers + up, grades, asked.level, asked.population,
             () if known.all() or self.check is not None else (self._explain(down),),
         )  # fmt: skip
+
+    def _cap(self, reach: Vector, answers: Vector, kind: Kind, asked: _Asked) -> Vector:
+        """How far up intervals of assumed answers reach: no count is above all records."""
+        if kind is not Kind.COUNT or asked.population or not self.n_records_is_public:
+            return reach
+        return np.minimum(reach, np.maximum(self.model.total - answers, 0.0))
 
     def _explain(self, reach: Vector) -> str:
         """Why an assumed answer has no interval, or which one it has without a check."""
@@ -182,22 +194,23 @@ class Uncertainty:
         else:  # the records of a replica are a sample from the model
             with np.errstate(invalid="ignore"):
                 spread = np.nanmean((counted[:-1] - answers) ** 2, axis=0)
-        more = student_quantile(asked.level, 10_000) ** 2 * spread
+        more = _find_normal(asked) ** 2 * spread
         return Reach(np.sqrt(reach.down**2 + more), np.sqrt(reach.up**2 + more))
 
     def _find_assumed(self, query: Kron, answers: Vector, kind: Kind, asked: _Asked) -> Vector:
         """The half-widths of assumed answers, as the check says; not a number without one."""
         if self.check is None:
             return np.full(answers.shape, self._find_proved(query, asked))
+        noise = self.carried.find(query, _find_normal(asked)).reshape(answers.shape)
         if kind is Kind.COUNT:
-            return self._find_moment_widths(answers, np.ones(answers.shape), asked)
+            return self._find_moment_widths(Moments(answers, np.ones(answers.shape), noise), asked)
         domain = self.model.domain
         used = {n: Matrix((_rows_of(b, domain[n]) != 0.0) * 1.0) for n, b in query.blocks.items()}
         squared = {n: Matrix(_rows_of(b, domain[n]) ** 2) for n, b in query.blocks.items()}
         n = self.model.answer(Kron(used)).reshape(answers.shape)
         squares = self.model.answer(Kron(squared)).reshape(answers.shape)
         size = np.sqrt(squares / np.maximum(n, 1e-9))
-        return self._find_moment_widths(n, size, asked)
+        return self._find_moment_widths(Moments(n, size, noise), asked)
 
     def _find_proved(self, query: Kron, asked: _Asked) -> float:
         """How far a private choice proves that assumed counts or sums are off; else not a number.
@@ -211,15 +224,15 @@ class Uncertainty:
             return np.nan
         return self.bounds.find_sum_error(proved, *_find_extent(query, self.model.domain))
 
-    def _find_moment_widths(self, n: Vector, size: Vector, asked: _Asked) -> Vector:
-        """The half-widths of sums of numbers of that size over assumed records."""
+    def _find_moment_widths(self, moments: Moments, asked: _Asked) -> Vector:
+        """The half-widths of counts, sums and averages over assumed records."""
         assert self.check is not None
-        widths = self.check.find_widths(n, asked.level)
+        widths = self.check.find_widths(*moments, asked.level)
         if asked.population:
-            share = np.clip(n / self.model.total, 0.0, 1.0)
-            spread = np.maximum(n, 1.0) * (1.0 - share)
-            widths = np.sqrt(widths**2 + student_quantile(asked.level, 10_000) ** 2 * spread)
-        return np.asarray(size * widths)
+            share = np.clip(moments.n / self.model.total, 0.0, 1.0)
+            spread = moments.size**2 * np.maximum(moments.n, 1.0) * (1.0 - share)
+            widths = np.sqrt(widths**2 + _find_normal(asked) ** 2 * spread)
+        return np.asarray(widths)
 
     def ask(self, query: Kron) -> Vector | None:
         """The answers of all replicas, models then records; None if no clique holds the query.
@@ -272,7 +285,10 @@ class Uncertainty:
             value, stddev = self.plain.find(part)
             return share * value, share * stddev
 
-        replies = Replies(n, ask, self.bases.find, ask_plain)
+        def ask_noise(part: Kron) -> Vector:
+            return share * self.carried.find(part, _find_normal(asked))
+
+        replies = Replies(n, ask, self.bases.find, ask_plain, ask_noise)
         made = self.model.sql_replicated(query, replies, *limits)
         answer = made.answer
         columns = [
@@ -301,7 +317,7 @@ class Uncertainty:
         assumed = column.grades == Basis.ASSUMED
         if assumed.any():
             down[assumed] = self._find_assumed_column(column, asked)[assumed]
-            up[assumed] = down[assumed]
+            up[assumed] = self._cap(down, answers, kind, asked)[assumed]
         lower = np.maximum(answers - down, 0.0) if kind is Kind.COUNT else answers - down
         ends = zip(lower, answers + up, column.grades, strict=True)
         return [CellInterval(float(a), float(b), Basis(int(grade))) for a, b, grade in ends]
@@ -309,7 +325,7 @@ class Uncertainty:
     def _find_assumed_column(self, column: ReplicatedColumn, asked: _Asked) -> Vector:
         """The half-widths of assumed numbers: as the check says, or else as choices prove."""
         if self.check is not None and column.moments is not None:
-            return self._find_moment_widths(*column.moments, asked)
+            return self._find_moment_widths(column.moments, asked)
         proved = np.nan
         if self.check is None and column.query is not None:
             query, constant = column.query
@@ -336,6 +352,11 @@ class Uncertainty:
 
 def _no_intervals(n: int) -> list[CellInterval | None]:
     return [None] * n
+
+
+def _find_normal(asked: _Asked) -> float:
+    """The two-sided quantile of the normal distribution."""
+    return student_quantile(asked.level, 10_000)
 
 
 def _to_number(value: object) -> float:
