@@ -43,8 +43,10 @@ _NO_REPLICAS = (
     "A number that depends on other rows, or on a query inside the query, has no interval: ask the "
     "queries one by one."
 )
-
-
+_NO_EXTREMES = (
+    "The least and the largest value have no interval: a model gives every possible value some "
+    "weight, so they say what is possible rather than what is there."
+)
 _NO_MOMENTS = (
     "An assumed number that is neither a count, a sum nor an average of a column has no interval: "
     "ask for the counts that it is made of."
@@ -318,8 +320,10 @@ class Uncertainty:
         if assumed.any():
             down[assumed] = self._find_assumed_column(column, asked)[assumed]
             up[assumed] = self._cap(down, answers, kind, asked)[assumed]
-        lower = np.maximum(answers - down, 0.0) if kind is Kind.COUNT else answers - down
-        ends = zip(lower, answers + up, column.grades, strict=True)
+        lowest, highest = column.extent or (0.0 if kind is Kind.COUNT else -np.inf, np.inf)
+        lower = np.minimum(np.maximum(answers - down, lowest), answers)
+        upper = np.maximum(np.minimum(answers + up, highest), answers)
+        ends = zip(lower, upper, column.grades, strict=True)
         return [CellInterval(float(a), float(b), Basis(int(grade))) for a, b, grade in ends]
 
     def _find_assumed_column(self, column: ReplicatedColumn, asked: _Asked) -> Vector:
@@ -334,7 +338,7 @@ class Uncertainty:
 
     def _list_reasons(
         self,
-        columns: Iterable[ReplicatedColumn | None],
+        columns: Sequence[ReplicatedColumn | None],
         intervals: Iterable[Sequence[CellInterval | None]],
     ) -> tuple[str, ...]:
         """Why some numbers have no interval, or which one they have without a check."""
@@ -342,6 +346,9 @@ class Uncertainty:
             return (_NO_REPLICAS,)
         missing = NO_CHECK if self.check is None else _NO_MOMENTS
         reasons = dict[str, None]()
+        made = [column for column in columns if column is not None]
+        if any(c.values is None and (c.grades < Basis.ASSUMED).any() for c in made):
+            reasons[_NO_EXTREMES] = None
         for cell in (cell for column in intervals for cell in column if cell is not None):
             if cell.basis is Basis.ASSUMED and not cell.is_known:
                 reasons[missing] = None

@@ -80,6 +80,8 @@ class ReplicatedColumn(NamedTuple):
     """What measurements alone say of a count, sum or average, and its deviation; else None."""
     query: tuple[Kron, float] | None = None
     """A count or sum as one factored query, and what multiplies it; None for other outputs."""
+    extent: tuple[float, float] | None = None
+    """The least and the largest value that an average is of; None for other outputs."""
 
 
 class ReplicatedAnswer(NamedTuple):
@@ -123,7 +125,7 @@ def replicate(
                     moments=_find_moments(question, node, way, groups, rows, replies)
                 )
             plain = _find_plain(question, node, way, groups, rows, replies)
-            column = column._replace(plain=plain)
+            column = column._replace(plain=plain, extent=_find_extent(question, node, way))
         columns.append(column)
     return answer, tuple(columns)
 
@@ -173,6 +175,18 @@ def _find_query(question: Question, node: Expr, way: Factored | Joint) -> tuple[
         return (way.make_query(), 1.0) if isinstance(aggregate.node, exp.Count) else None
     total = _find_total(aggregate, way)
     return None if total is None else way.make_query(total)
+
+
+def _find_extent(question: Question, node: Expr, way: Factored) -> tuple[float, float] | None:
+    """What an average of a column lies between, whatever the records."""
+    aggregate = question.aggregates.get(write(node.unnest()))
+    if aggregate is None or not isinstance(aggregate.node, exp.Avg):
+        return None
+    (argument,) = aggregate.arguments
+    if not isinstance(argument, exp.Column):
+        return None
+    low, high = way.find_extent(Total((argument,), (argument,), aggregate.conditions))
+    return (low, high) if low <= high else None
 
 
 def _find_total(aggregate: Aggregate, way: Factored) -> Total | None:
@@ -333,7 +347,8 @@ def _read_column(
         return None
     parts = [made[text] for text in texts]
     grades = np.max([part.grades for part in parts], axis=0)[rows]
-    known = all(part.values is not None for part in parts)
+    # Every possible value has some weight, in replicas too: their extremes are the domain's.
+    known = all(part.values is not None for part in parts) and not node.find(exp.Min, exp.Max)
     return ReplicatedColumn(_find_kind(question, node), grades, output[:, rows] if known else None)
 
 
