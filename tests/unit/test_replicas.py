@@ -12,6 +12,8 @@ import pytest
 import juncture as jn
 from juncture.engine.particles import Particles
 from juncture.fit.replicas import ReplicaRecipe, Replicas
+from juncture.fit.total import estimate_total
+from juncture.privacy.accounting import Neighbours
 from juncture.tables.known import Known
 
 SMALL = ReplicaRecipe(seed=1, n_replicas=5)
@@ -121,3 +123,25 @@ def test_known_totals_are_certain(tmp_path: Path) -> None:
     }
     known_error, other = (np.sqrt((each**2).mean()) for each in errors.values())
     assert known_error < other  # each replica knows its own table, nearly
+
+
+@pytest.mark.parametrize("mechanism", ["mst", "mwem"])
+def test_totals_that_were_estimated_are_unsure(tmp_path: Path, mechanism: str) -> None:
+    """Where records come and go, their number has an interval as wide as its noise.
+
+    MST rounds its estimate and MWEM takes that of the first tables: neither is a known number.
+    """
+    columns = draw_columns()
+    table = pa.table({name: [f"v{v}" for v in column] for name, column in columns.items()})
+    made = jn.release(
+        table, make_schema(columns), jn.Budget(epsilon=1.0), ledger=tmp_path / "ledger",
+        mechanism=mechanism, workload=[("a", "b"), ("b", "c"), ("d", "e")],
+        neighbours=Neighbours.ADD_OR_REMOVE,
+    )  # fmt: skip
+    noise = estimate_total(made.model.domain, made.measurements).variance ** 0.5
+    for release in (made, made.with_replicas()):
+        (row,) = release.sql("SELECT COUNT(*) AS n FROM t", interval=0.95).intervals
+        assert row[0] is not None
+        assert noise < row[0].half_width
+    spread = np.std(made.uncertainty.replicas.fitted[:-1, :3].sum(axis=1))
+    assert 0.5 * noise < spread < 2.0 * noise

@@ -6,14 +6,13 @@ coarse table of several random columns, drawn without the data, with a small sha
 Every pair and triple of these columns that no measured clique holds is compared with what the model
 says of it. The error of an assumed count a is taken to have a variance of
 
-    a  +  c^2 a^1.25  +  s^2 a / n
+    a  +  c^2 a^1.25  +  s^2
 
 (that of records that come and go; that of dependence, which grows with the count, but not in
-proportion; and that of the noise that reached the answer: a share p of the records in one column
-carries the noise of another column's count p times, and a / n is about p squared). c comes from the
-differences between the check and the model, less the check's own noise, and s is in proportion to
-that noise; the half-width is as many times the root as covers the differences seen, at that level.
-A noisy check gives a large c, never a small one: its standard error is added.
+proportion; and that of the noise of single columns, which the answer carries). c comes from the
+differences between the check and the model, less the check's own noise; the half-width is as many
+times the root as covers the differences seen, at that level. A noisy check gives a large c, never a
+small one: its standard error is added.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ import numpy as np
 
 from juncture.errors import InvalidInput
 from juncture.fit.basis import Bases, Basis
+from juncture.fit.carried_noise import CarriedNoise
 from juncture.fit.widths import student_quantile
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
@@ -51,11 +51,6 @@ _HIDDEN = 2.5
 # Strong dependence may lie outside the few sets of columns that were looked at: so much is added,
 # over their number, as if for the power 1.5 at a quarter of the records. Chosen on the same sets.
 _UNSEEN = 10.0
-# Noise of the measured columns, beside that of a count of the check. Chosen on the same data sets.
-_REACHED = 1.0
-# Noise of single columns above this share of the records hides whole values, which a model may
-# leave empty; below it, what the check sees says enough. Chosen on Titanic.
-_HIDING = 0.05
 _ATTEMPTS = 200
 
 
@@ -123,6 +118,8 @@ class Differences:
     checked: Vector
     stddev: Vector
     """Of the noise in what was checked."""
+    carried: Vector
+    """Of the noise of single columns in what the model says."""
     labels: tuple[Clique, ...] = ()
     """The columns of each count."""
 
@@ -134,13 +131,14 @@ class Check:
     model: Model
     bases: Bases
     measurements: tuple[Measurement, ...]
-    column_noise: float = 0.0
-    """The deviation of the noise on a count of a single column, over the columns; in records."""
+    noise: CarriedNoise
+    """What the model's answers carry of the noise of single columns."""
 
     @cached_property
     def differences(self) -> Differences:
         """Every assumed pair and triple of every coarse table, cell by cell."""
-        predicted, checked, stddev, labels = list[Vector](), list[Vector](), list[Vector](), []
+        predicted, checked, labels = list[Vector](), list[Vector](), list[Clique]()
+        stddev, carried = list[Vector](), list[Vector]()
         for each in self.measurements:
             blocks = each.query.blocks if isinstance(each.query, Kron) else {}
             sizes = [blocks[n].n_rows(self.model.domain[n]) for n in each.clique]
@@ -156,12 +154,13 @@ class Check:
                     checked.append(found)
                     noise = float(np.max(each.stddev)) * math.sqrt(table.size / found.size)
                     stddev.append(np.full(len(found), noise))
+                    carried.append(self.noise.find(part).reshape(-1))
                     labels += [names] * len(found)
         if not predicted:
-            return Differences(np.zeros(0), np.zeros(0), np.zeros(0))
+            return Differences(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
         return Differences(
             np.concatenate(predicted), np.concatenate(checked), np.concatenate(stddev),
-            tuple(labels),
+            np.concatenate(carried), tuple(labels),
         )  # fmt: skip
 
     @cached_property
@@ -169,7 +168,7 @@ class Check:
         """The squared constant c of the widths: an estimate plus its standard error."""
         seen = self.differences
         counts = np.maximum(seen.predicted, 1.0)
-        variance = seen.stddev**2 + counts + self._noise_share * counts
+        variance = seen.stddev**2 + counts + seen.carried**2
         unit = counts**_POWER
         excess = (seen.checked - seen.predicted) ** 2 - variance
         found = 0.0
@@ -191,42 +190,33 @@ class Check:
         """How the check went, in a sentence."""
         seen = self.differences
         off = float(np.median(np.abs(seen.checked - seen.predicted)))
-        half = float(self.find_widths(np.array([1000.0]), 0.95)[0])
+        noise = student_quantile(0.95, 10_000) * float(np.median(seen.carried))
+        half = float(self.find_widths(np.array([1000.0]), 1.0, noise, 0.95)[0])
         return (
             f"{len(seen.predicted)} counts of columns that were never measured together: the model "
             f"is off by {off:,.3g} in the middle, noise of the check included; an assumed count of "
             f"1,000 has a 95 % interval of plus or minus {half:,.3g}."
         )
 
-    def find_widths(self, counts: Vector, level: float) -> Vector:
-        """The half-widths of assumed counts."""
-        return self._find_factor(level) * self._find_deviation(counts)
+    def find_widths(
+        self, counts: Vector, size: Vector | float, carried: Vector | float, level: float
+    ) -> Vector:
+        """The half-widths of assumed counts, sums and averages.
+
+        - `counts`: how many records each is of.
+        - `size`: what a record changes in it; 1 for counts.
+        - `carried`: how far the noise of single columns moves it, at that level.
+        """
+        return np.hypot(self._find_factor(level) * size * self._find_deviation(counts), carried)
 
     def _find_deviation(self, counts: Vector) -> Vector:
         least = np.maximum(counts, _LEAST)
-        variance = least * (1.0 + self._noise_share) + self.dependence * least**_POWER
-        return np.asarray(np.sqrt(variance + self._hidden**2))
-
-    @cached_property
-    def _hidden(self) -> float:
-        """The records that a pair of values may have though noise on its columns shows none.
-
-        1,000 records, columns of two values, noise of 150 on each count: 10 % beyond the limit
-           1,000 x 0.1 x (0.1 + 1/2) = 60 records
-        """
-        hidden = min(1.0, max(0.0, self.column_noise / self.model.total - _HIDING))
-        values = float(np.mean([1.0 / size for size in self.model.domain.values()]))
-        return self.model.total * hidden * min(1.0, hidden + values)
-
-    @cached_property
-    def _noise_share(self) -> float:
-        """The variance of the noise that reached a count, over the count."""
-        noise = _REACHED * float(np.min(self.differences.stddev, initial=np.inf))
-        return float(noise**2 / self.model.total) if math.isfinite(noise) else 0.0
+        return np.asarray(np.sqrt(least + self.dependence * least**_POWER))
 
     def _find_factor(self, level: float) -> float:
         """How many deviations cover the differences, the check's noise taken in."""
         seen = self.differences
-        scale = np.sqrt(self._find_deviation(seen.predicted) ** 2 + seen.stddev**2)
+        noise = np.hypot(seen.carried, seen.stddev)
+        scale = np.hypot(self._find_deviation(seen.predicted), noise)
         ratios = np.abs(seen.checked - seen.predicted) / scale
         return max(float(np.quantile(ratios, level)), student_quantile(level, 10_000))

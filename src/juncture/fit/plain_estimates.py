@@ -14,7 +14,6 @@ how close depends on the table. So plain estimates say what is certain, and mode
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -31,6 +30,8 @@ from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
 
 # A row lies in a span if less than this share of it lies outside.
 _OUTSIDE = 1e-6
+# A question without weights is known: its estimate has no noise, but a square that is not zero.
+_NO_NOISE = 1e-100
 
 
 class PlainEstimate(NamedTuple):
@@ -94,7 +95,7 @@ class PlainEstimates:
         pull, precision = np.zeros(shape), np.zeros(shape)
         for rows in self.list_rows(question):
             value, stddev = rows.estimate()
-            weight = rows.held / np.maximum(stddev, 1e-300) ** 2
+            weight = rows.held / np.maximum(stddev, _NO_NOISE) ** 2
             pull += np.where(rows.held > 0.0, value, 0.0) * weight
             precision += weight
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -102,20 +103,6 @@ class PlainEstimates:
                 np.where(precision > 0.0, pull / precision, np.nan),
                 np.where(precision > 0.0, precision**-0.5, np.nan),
             )
-
-    def find_column_noise(self) -> float:
-        """The deviation of a count of a single column: the root of the mean square over columns.
-
-        Columns that nothing measured are left out, since nobody is told anything about them.
-
-        >>> counts = Measurement(("a", "b"), [5.0, 1.0, 2.0, 4.0], stddev=3.0)
-        >>> plain = PlainEstimates(Domain({"a": 2, "b": 2}), [counts])
-        >>> round(plain.find_column_noise(), 3)
-        4.243
-        """
-        found = (self.find(Kron({name: Identity()})).stddev for name in self._domain)
-        squares = [float(np.mean(each**2)) for each in found if np.isfinite(each).all()]
-        return math.sqrt(sum(squares) / max(1, len(squares)))
 
     def list_rows(self, question: Kron) -> Iterator[WeightedRows]:
         """For each measured product that holds any answer of a question, what makes it of them.

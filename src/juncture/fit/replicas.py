@@ -117,6 +117,7 @@ def make_replicas(
     recipe: ReplicaRecipe | None = None,
     *,
     known: Sequence[Clique] = (),
+    n_records_is_public: bool | None = None,
     watch: Watch = ignore_progress,
 ) -> Replicas:
     """Draw replicas of a fit, and fit them: as many fits as the recipe says, and one more.
@@ -125,6 +126,8 @@ def make_replicas(
     - `measurements`: what it was fitted to.
     - `recipe`: how many, and from which seed.
     - `known`: the columns of tables that are public: each replica knows its own, nearly exactly.
+    - `n_records_is_public`: whether every replica is told its number of records; if not, it has
+      to find it in its own noisy answers. By default, the model's own total tells.
     - `watch`: called with the progress.
     """
     if not measurements:
@@ -132,7 +135,8 @@ def make_replicas(
             "`measurements` must not be empty for intervals; got none. Without them nobody knows "
             "how noisy the model is: ask the publisher for a release that holds them."
         )
-    return _Workshop(model, measurements, recipe or ReplicaRecipe(), known, watch).make()
+    chosen = recipe or ReplicaRecipe()
+    return _Workshop(model, measurements, chosen, known, n_records_is_public, watch).make()
 
 
 class _Workshop:
@@ -140,14 +144,14 @@ class _Workshop:
 
     def __init__(
         self, model: Model, measurements: Sequence[Measurement], recipe: ReplicaRecipe,
-        known: Sequence[Clique], watch: Watch,
+        known: Sequence[Clique], n_records_is_public: bool | None, watch: Watch,
     ) -> None:  # fmt: skip
         self.model, self.measurements, self.recipe = model, measurements, recipe
         self.domain = model.domain
         self.known = [clique for clique in known if clique in model.plan.cliques]
         self.least = min(float(np.min(each.stddev)) for each in measurements)
         self.layout = Layout(self.domain, [each.clique for each in measurements])
-        self.total = self.find_total()
+        self.total = self.find_total(n_records_is_public)
         self.constraints = find_impossible(model)
         self.n_records = max(1, round(model.total))
         if self.n_records > _MAX_RECORDS:
@@ -157,12 +161,20 @@ class _Workshop:
             )
         self.watch, self.n_done = watch, 0
 
-    def find_total(self) -> float | None:
-        """The number of records, where it was known; None where the measurements gave it."""
+    def find_total(self, is_public: bool | None) -> float | None:
+        """The number of records, where it was known; None where the measurements gave it.
+
+        A mechanism may have rounded what they gave, or may have taken that of the first few: where
+        it is certain that the total is not public, no agreement is asked for.
+        """
+        if is_public:
+            return self.model.total
         try:
             own = max(1.0, estimate_total(self.domain, self.measurements).total)
         except InvalidInput:
             return self.model.total
+        if is_public is False:
+            return None
         close = abs(own - self.model.total) <= _SAME_TOTAL * self.model.total
         return None if close else self.model.total
 

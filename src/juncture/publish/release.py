@@ -19,7 +19,7 @@ from juncture.engine.oracle import OracleFactory, make_oracle
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput, JunctureError, UnknownAttribute, UnreadableFile
 from juncture.fit.error_bounds import MarginalBound
-from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
+from juncture.fit.replicas import ReplicaRecipe, Replicas
 from juncture.fit.selection_proof import SelectionProof
 from juncture.fit.summary import FitSummary
 from juncture.fit.widths import check_level
@@ -299,7 +299,7 @@ class Release:
             self.replicas if isinstance(self.replicas, Replicas) else None,
             tuple(self.check),
             tuple(self.proofs),
-            n_records_is_public=neighbours is not None and neighbours.n_records_is_public,
+            n_records_is_public=None if neighbours is None else neighbours.n_records_is_public,
             known=self._known,
         )
 
@@ -330,8 +330,8 @@ class Release:
         It is post-processing, and spends nothing.
         """
         chosen = recipe or self._recipe
-        made = make_replicas(self.model, self.measurements, chosen, known=self._known, watch=watch)
-        return replace(self, replicas=made)
+        fresh = replace(self.uncertainty, recipe=chosen, kept=None, watch=watch)
+        return replace(self, replicas=fresh.replicas)
 
     def sample(self, n: int | None = None, *, rng: Random = None) -> Records:
         """Independent synthetic records; with a schema, they decode into the table's values."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from juncture._util.watch import Watch, ignore_progress
 from juncture.fit.basis import Bases, Basis, Grades
+from juncture.fit.carried_noise import CarriedNoise
 from juncture.fit.check import Check
 from juncture.fit.error_bounds import ErrorBounds
 from juncture.fit.plain_estimates import PlainEstimate, PlainEstimates
@@ -18,7 +19,7 @@ from juncture.fit.selection_proof import SelectionProof
 from juncture.fit.widths import Kind, Reach, Widths, check_level, student_quantile
 from juncture.model.model import Model
 from juncture.model.query_parts import answer_parts
-from juncture.model.sql.replication import OutputKind, ReplicatedColumn, Replies
+from juncture.model.sql.replication import Moments, OutputKind, ReplicatedColumn, Replies
 from juncture.publish.intervals import (
     NO_CHECK,
     PROVED,
@@ -42,8 +43,10 @@ _NO_REPLICAS = (
     "A number that depends on other rows, or on a query inside the query, has no interval: ask the "
     "queries one by one."
 )
-
-
+_NO_EXTREMES = (
+    "The least and the largest value have no interval: a model gives every possible value some "
+    "weight, so they say what is possible rather than what is there."
+)
 _NO_MOMENTS = (
     "An assumed number that is neither a count, a sum nor an average of a column has no interval: "
     "ask for the counts that it is made of."
@@ -70,7 +73,8 @@ class Uncertainty:
     """What was measured to check the model."""
     proofs: tuple[SelectionProof, ...] = ()
     """What private choices prove."""
-    n_records_is_public: bool = False
+    n_records_is_public: bool | None = None
+    """None where nothing says so."""
     known: tuple[Clique, ...] = ()
     """The columns of tables of counts that are public, and hold exactly."""
     watch: Watch = ignore_progress
@@ -85,13 +89,13 @@ class Uncertainty:
         """What gives the widths of assumed answers; None without a check of any."""
         if not self.checked:
             return None
-        made = Check(self.model, self.bases, self.checked, self.plain.find_column_noise())
+        made = Check(self.model, self.bases, self.checked, self.carried)
         return None if made.is_empty else made
 
     @cached_property
     def bounds(self) -> ErrorBounds:
         """What the errors of marginals are below, by proof."""
-        return ErrorBounds(self.model, self.plain, self.proofs, self.n_records_is_public)
+        return ErrorBounds(self.model, self.plain, self.proofs, bool(self.n_records_is_public))
 
     @cached_property
     def replicas(self) -> Replicas:
@@ -99,13 +103,19 @@ class Uncertainty:
         if self.kept is not None:
             return self.kept
         return make_replicas(
-            self.model, self.measurements, self.recipe, known=self.known, watch=self.watch
-        )
+            self.model, self.measurements, self.recipe, known=self.known,
+            n_records_is_public=self.n_records_is_public, watch=self.watch,
+        )  # fmt: skip
 
     @cached_property
     def plain(self) -> PlainEstimates:
         """What the measurements say by themselves."""
         return PlainEstimates(self.model.domain, self.measurements)
+
+    @cached_property
+    def carried(self) -> CarriedNoise:
+        """What answers across columns carry of the noise of each."""
+        return CarriedNoise(self.model, self.plain)
 
     @cached_property
     def widths(self) -> Widths:
@@ -149,7 +159,7 @@ class Uncertainty:
             down[known], up[known] = reach.down[known], reach.up[known]
         if not known.all():
             down[~known] = self._find_assumed(query, answers, kind, asked)[~known]
-            up[~known] = down[~known]
+            up[~known] = self._cap(down, answers, kind, asked)[~known]
         lower = answers - down
         if kind is Kind.COUNT:
             lower = np.maximum(lower, 0.0)
@@ -157,6 +167,12 @@ class Uncertainty:
             answers, lower, answers + up, grades, asked.level, asked.population,
             () if known.all() or self.check is not None else (self._explain(down),),
         )  # fmt: skip
+
+    def _cap(self, reach: Vector, answers: Vector, kind: Kind, asked: _Asked) -> Vector:
+        """How far up intervals of assumed answers reach: no count is above all records."""
+        if kind is not Kind.COUNT or asked.population or not self.n_records_is_public:
+            return reach
+        return np.minimum(reach, np.maximum(self.model.total - answers, 0.0))
 
     def _explain(self, reach: Vector) -> str:
         """Why an assumed answer has no interval, or which one it has without a check."""
@@ -180,22 +196,23 @@ class Uncertainty:
         else:  # the records of a replica are a sample from the model
             with np.errstate(invalid="ignore"):
                 spread = np.nanmean((counted[:-1] - answers) ** 2, axis=0)
-        more = student_quantile(asked.level, 10_000) ** 2 * spread
+        more = _find_normal(asked) ** 2 * spread
         return Reach(np.sqrt(reach.down**2 + more), np.sqrt(reach.up**2 + more))
 
     def _find_assumed(self, query: Kron, answers: Vector, kind: Kind, asked: _Asked) -> Vector:
         """The half-widths of assumed answers, as the check says; not a number without one."""
         if self.check is None:
             return np.full(answers.shape, self._find_proved(query, asked))
+        noise = self.carried.find(query, _find_normal(asked)).reshape(answers.shape)
         if kind is Kind.COUNT:
-            return self._find_moment_widths(answers, np.ones(answers.shape), asked)
+            return self._find_moment_widths(Moments(answers, np.ones(answers.shape), noise), asked)
         domain = self.model.domain
         used = {n: Matrix((_rows_of(b, domain[n]) != 0.0) * 1.0) for n, b in query.blocks.items()}
         squared = {n: Matrix(_rows_of(b, domain[n]) ** 2) for n, b in query.blocks.items()}
         n = self.model.answer(Kron(used)).reshape(answers.shape)
         squares = self.model.answer(Kron(squared)).reshape(answers.shape)
         size = np.sqrt(squares / np.maximum(n, 1e-9))
-        return self._find_moment_widths(n, size, asked)
+        return self._find_moment_widths(Moments(n, size, noise), asked)
 
     def _find_proved(self, query: Kron, asked: _Asked) -> float:
         """How far a private choice proves that assumed counts or sums are off; else not a number.
@@ -209,15 +226,15 @@ class Uncertainty:
             return np.nan
         return self.bounds.find_sum_error(proved, *_find_extent(query, self.model.domain))
 
-    def _find_moment_widths(self, n: Vector, size: Vector, asked: _Asked) -> Vector:
-        """The half-widths of sums of numbers of that size over assumed records."""
+    def _find_moment_widths(self, moments: Moments, asked: _Asked) -> Vector:
+        """The half-widths of counts, sums and averages over assumed records."""
         assert self.check is not None
-        widths = self.check.find_widths(n, asked.level)
+        widths = self.check.find_widths(*moments, asked.level)
         if asked.population:
-            share = np.clip(n / self.model.total, 0.0, 1.0)
-            spread = np.maximum(n, 1.0) * (1.0 - share)
-            widths = np.sqrt(widths**2 + student_quantile(asked.level, 10_000) ** 2 * spread)
-        return np.asarray(size * widths)
+            share = np.clip(moments.n / self.model.total, 0.0, 1.0)
+            spread = moments.size**2 * np.maximum(moments.n, 1.0) * (1.0 - share)
+            widths = np.sqrt(widths**2 + _find_normal(asked) ** 2 * spread)
+        return np.asarray(widths)
 
     def ask(self, query: Kron) -> Vector | None:
         """The answers of all replicas, models then records; None if no clique holds the query.
@@ -270,7 +287,10 @@ class Uncertainty:
             value, stddev = self.plain.find(part)
             return share * value, share * stddev
 
-        replies = Replies(n, ask, self.bases.find, ask_plain)
+        def ask_noise(part: Kron) -> Vector:
+            return share * self.carried.find(part, _find_normal(asked))
+
+        replies = Replies(n, ask, self.bases.find, ask_plain, ask_noise)
         made = self.model.sql_replicated(query, replies, *limits)
         answer = made.answer
         columns = [
@@ -299,15 +319,17 @@ class Uncertainty:
         assumed = column.grades == Basis.ASSUMED
         if assumed.any():
             down[assumed] = self._find_assumed_column(column, asked)[assumed]
-            up[assumed] = down[assumed]
-        lower = np.maximum(answers - down, 0.0) if kind is Kind.COUNT else answers - down
-        ends = zip(lower, answers + up, column.grades, strict=True)
+            up[assumed] = self._cap(down, answers, kind, asked)[assumed]
+        lowest, highest = column.extent or (0.0 if kind is Kind.COUNT else -np.inf, np.inf)
+        lower = np.minimum(np.maximum(answers - down, lowest), answers)
+        upper = np.maximum(np.minimum(answers + up, highest), answers)
+        ends = zip(lower, upper, column.grades, strict=True)
         return [CellInterval(float(a), float(b), Basis(int(grade))) for a, b, grade in ends]
 
     def _find_assumed_column(self, column: ReplicatedColumn, asked: _Asked) -> Vector:
         """The half-widths of assumed numbers: as the check says, or else as choices prove."""
         if self.check is not None and column.moments is not None:
-            return self._find_moment_widths(*column.moments, asked)
+            return self._find_moment_widths(column.moments, asked)
         proved = np.nan
         if self.check is None and column.query is not None:
             query, constant = column.query
@@ -316,7 +338,7 @@ class Uncertainty:
 
     def _list_reasons(
         self,
-        columns: Iterable[ReplicatedColumn | None],
+        columns: Sequence[ReplicatedColumn | None],
         intervals: Iterable[Sequence[CellInterval | None]],
     ) -> tuple[str, ...]:
         """Why some numbers have no interval, or which one they have without a check."""
@@ -324,6 +346,9 @@ class Uncertainty:
             return (_NO_REPLICAS,)
         missing = NO_CHECK if self.check is None else _NO_MOMENTS
         reasons = dict[str, None]()
+        made = [column for column in columns if column is not None]
+        if any(c.values is None and (c.grades < Basis.ASSUMED).any() for c in made):
+            reasons[_NO_EXTREMES] = None
         for cell in (cell for column in intervals for cell in column if cell is not None):
             if cell.basis is Basis.ASSUMED and not cell.is_known:
                 reasons[missing] = None
@@ -334,6 +359,11 @@ class Uncertainty:
 
 def _no_intervals(n: int) -> list[CellInterval | None]:
     return [None] * n
+
+
+def _find_normal(asked: _Asked) -> float:
+    """The two-sided quantile of the normal distribution."""
+    return student_quantile(asked.level, 10_000)
 
 
 def _to_number(value: object) -> float:

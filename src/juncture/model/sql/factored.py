@@ -262,7 +262,8 @@ class Factored:
             return None
         return (constant * self._ask(Kron(known))).reshape(self.shape)
 
-    def _extent(self, total: Total) -> tuple[float, float]:
+    def find_extent(self, total: Total) -> tuple[float, float]:
+        """The least and the largest number that a sum of a column adds up."""
         parts, _ = self._parts(total)
         name = self._question.attributes(total.factors[0])[0]
         return self.attribute(name).extent(parts[name])
@@ -297,7 +298,7 @@ class Factored:
     def _bounds(self, aggregate: Aggregate, indices: NDArray[np.intp]) -> Bounds | None:
         if not any(find_bin_notes(self._question)):
             return None
-        bounds = find_bounds_of(aggregate, self.bound, self._extent, self.n_records)
+        bounds = find_bounds_of(aggregate, self.bound, self.find_extent, self.n_records)
         return bounds and Bounds(*(each.reshape(-1)[indices] for each in bounds))
 
     def _key(self, node: Expr, axes: Sequence[NDArray[np.intp]]) -> pa.ChunkedArray:

@@ -43,6 +43,8 @@ class Replies(NamedTuple):
     ask_plain: Callable[[Kron], tuple[Vector, Vector]]
     """What measurements alone say of each answer, for one record, and its deviation; not a number
     where they say nothing."""
+    ask_noise: Callable[[Kron], Vector]
+    """How far the noise of single columns moves each answer, for one record."""
 
 
 class OutputKind(Enum):
@@ -53,6 +55,17 @@ class OutputKind(Enum):
     OTHER = "other"
 
 
+class Moments(NamedTuple):
+    """What the width of an assumed count, sum or average depends on."""
+
+    n: Vector
+    """How many records it is of."""
+    size: Vector
+    """What a record that is added or missing changes in it: the root of the mean square."""
+    noise: Vector
+    """How far the noise of single columns moves it, at the level that is asked for."""
+
+
 class ReplicatedColumn(NamedTuple):
     """One output that is made of aggregates, for the rows of the answer."""
 
@@ -61,13 +74,14 @@ class ReplicatedColumn(NamedTuple):
     """What each row's value rests on; larger is weaker."""
     values: Vector | None
     """The values of the replicas, replies on the first axis; None where nobody knows."""
-    moments: tuple[Vector, Vector] | None = None
-    """How many records a count, sum or average is of, and the size of what a record that is added
-    or missing changes in it; None for other outputs."""
+    moments: Moments | None = None
+    """Of a count, a sum or an average; None for other outputs."""
     plain: tuple[Vector, Vector] | None = None
     """What measurements alone say of a count, sum or average, and its deviation; else None."""
     query: tuple[Kron, float] | None = None
     """A count or sum as one factored query, and what multiplies it; None for other outputs."""
+    extent: tuple[float, float] | None = None
+    """The least and the largest value that an average is of; None for other outputs."""
 
 
 class ReplicatedAnswer(NamedTuple):
@@ -107,16 +121,19 @@ def replicate(
             column = column._replace(query=_find_query(question, node, way))
         if column is not None and isinstance(way, Factored):
             if column.grades.any():
-                column = column._replace(moments=_find_moments(question, node, way, groups, rows))
+                column = column._replace(
+                    moments=_find_moments(question, node, way, groups, rows, replies)
+                )
             plain = _find_plain(question, node, way, groups, rows, replies)
-            column = column._replace(plain=plain)
+            column = column._replace(plain=plain, extent=_find_extent(question, node, way))
         columns.append(column)
     return answer, tuple(columns)
 
 
 def _find_moments(
-    question: Question, node: Expr, way: Factored, groups: GroupTable, rows: list[int]
-) -> tuple[Vector, Vector] | None:
+    question: Question, node: Expr, way: Factored, groups: GroupTable, rows: list[int],
+    replies: Replies,
+) -> Moments | None:  # fmt: skip
     aggregate = question.aggregates.get(write(node.unnest()))
     if aggregate is None or not isinstance(aggregate.node, exp.Count | exp.Sum | exp.Avg):
         return None
@@ -128,16 +145,25 @@ def _find_moments(
         values, known = compute(own, way.split, way.total, way.n_records)
         return np.asarray(np.where(known, values, 0.0).reshape(-1)[cells])
 
+    def ask_noise(total: Total) -> Vector:
+        query, constant = way.make_query(total)
+        found = replies.ask_noise(query).reshape(-1)[cells]
+        return np.asarray(way.n_records * abs(constant) * found)
+
     n = read(exp.Count())
+    sums = _find_total(aggregate, way)
     if isinstance(aggregate.node, exp.Count):
-        return n, np.ones(len(n))
+        assert sums is not None, "a count is one total"
+        return Moments(n, np.ones(len(n)), ask_noise(sums))
     (argument,) = aggregate.arguments
-    if len(question.attributes(argument)) != 1:
+    if sums is None or len(question.attributes(argument)) != 1:
         return None
-    spread = read(exp.StddevPop(this=argument.copy()))
-    if isinstance(aggregate.node, exp.Avg):
-        return n, spread / np.maximum(n, 1.0)
-    return n, np.hypot(spread, read(exp.Avg(this=argument.copy())))
+    spread, mean = (read(each(this=argument.copy())) for each in (exp.StddevPop, exp.Avg))
+    if isinstance(aggregate.node, exp.Sum):
+        return Moments(n, np.hypot(spread, mean), ask_noise(sums))
+    off = _subtract(argument, float(n @ mean) / max(float(n.sum()), 1e-300))
+    n_least = np.maximum(n, 1.0)
+    return Moments(n, spread / n_least, ask_noise(sums._replace(factors=(off,))) / n_least)
 
 
 def _find_query(question: Question, node: Expr, way: Factored | Joint) -> tuple[Kron, float] | None:
@@ -149,6 +175,18 @@ def _find_query(question: Question, node: Expr, way: Factored | Joint) -> tuple[
         return (way.make_query(), 1.0) if isinstance(aggregate.node, exp.Count) else None
     total = _find_total(aggregate, way)
     return None if total is None else way.make_query(total)
+
+
+def _find_extent(question: Question, node: Expr, way: Factored) -> tuple[float, float] | None:
+    """What an average of a column lies between, whatever the records."""
+    aggregate = question.aggregates.get(write(node.unnest()))
+    if aggregate is None or not isinstance(aggregate.node, exp.Avg):
+        return None
+    (argument,) = aggregate.arguments
+    if not isinstance(argument, exp.Column):
+        return None
+    low, high = way.find_extent(Total((argument,), (argument,), aggregate.conditions))
+    return (low, high) if low <= high else None
 
 
 def _find_total(aggregate: Aggregate, way: Factored) -> Total | None:
@@ -205,14 +243,19 @@ def _find_plain_mean(
     step = float(np.nanmax(np.abs(mean), initial=0.0)) or 1.0
 
     def ask_less(times: float) -> tuple[Vector, Vector]:
-        less = exp.Sub(this=exp.Paren(this=x.copy()), expression=exp.Literal.number(times * step))
-        return ask(sums._replace(factors=(less,)))
+        return ask(sums._replace(factors=(_subtract(x, times * step),)))
 
     (first, sd_0), (second, sd_1), (_, sd_2) = ask(sums), ask_less(1.0), ask_less(2.0)
     bend = (sd_2**2 - 2.0 * sd_1**2 + sd_0**2) / 2.0
     at = mean / step
     variance = sd_0**2 + at * (sd_1**2 - sd_0**2 - bend) + at**2 * bend
     return mean + (first + at * (second - first)) / n, np.sqrt(np.maximum(variance, 0.0)) / n
+
+
+def _subtract(x: Expr, number: float) -> Expr:
+    """An expression less a number."""
+    literal = exp.Paren(this=exp.Literal.number(number))
+    return exp.Sub(this=exp.Paren(this=x.copy()), expression=literal)
 
 
 def _sum_factored(
@@ -304,7 +347,8 @@ def _read_column(
         return None
     parts = [made[text] for text in texts]
     grades = np.max([part.grades for part in parts], axis=0)[rows]
-    known = all(part.values is not None for part in parts)
+    # Every possible value has some weight, in replicas too: their extremes are the domain's.
+    known = all(part.values is not None for part in parts) and not node.find(exp.Min, exp.Max)
     return ReplicatedColumn(_find_kind(question, node), grades, output[:, rows] if known else None)
 
 
