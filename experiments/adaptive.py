@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from all_pairs import find_error
 from context import Cell, Context, Experiment, Rows
+from made_up import MADE_UP
 from paper_data import TOY, DataSet, has_aim_coding, make_source, read_codes
-from rivals import PEERS, NotDone, list_mechanisms, synthesize
+from rivals import OURS, PEERS, REFERENCE, NotDone, list_mechanisms, synthesize
 
 from juncture.errors import ModelTooLarge
 from juncture.tables.domain import Clique, Domain
@@ -25,11 +26,11 @@ MAX_CELLS, MAX_MARGINALS = 300_000, 500
 
 
 def list_data(context: Context) -> tuple[str, ...]:
-    """Adult and Titanic in the coding of AIM's author, where it is there."""
+    """Adult and Titanic in the coding of AIM's author, where it is there; then made-up tables."""
     if context.quick:
         return (TOY,)
     coded = ("titanic-aim", "adult-aim") if has_aim_coding(context.folder) else ("adult",)
-    return (*coded, *WIDE) if context.folder else coded
+    return (*coded, *(WIDE if context.folder else ()), *MADE_UP)
 
 
 def cells(context: Context) -> list[Cell]:
@@ -43,6 +44,7 @@ def cells(context: Context) -> list[Cell]:
         for mechanism in list_mechanisms(context)
         for seed in range(n_seeds)
         if not (name in WIDE and mechanism in PEERS and (epsilon, seed) != (1.0, 0))
+        and not (name in MADE_UP and mechanism not in (OURS[0], REFERENCE))
     ]
 
 

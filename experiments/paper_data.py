@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from bank_data import FILE as BANK_FILE
 from bank_data import read_bank
+from made_up import MADE_UP
 from numpy.typing import NDArray
 
 from juncture.private.samples import adult_codes, adult_domain
@@ -101,6 +102,8 @@ def read_codes(name: str, folder: Path | None) -> tuple[Domain, NDArray[np.integ
     """The attributes with sizes, and the codes: a row for each record."""
     if name == TOY:
         return _toy()
+    if name in MADE_UP:
+        return MADE_UP[name]()
     if name == "adult":
         whole, codes = Domain(adult_domain()), adult_codes()
         kept = whole.without(("education",))
