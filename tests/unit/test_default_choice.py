@@ -83,14 +83,15 @@ def test_the_usual_one_is_taken_unless_another_is_clearly_better(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And the words say what was expected of each."""
-    choice = choose_default(PURE, PAIRS, ADD)
+    assert choose_default(PURE, PAIRS, ADD, 50_000).mechanism == "tiers"
+    choice = choose_default(PURE, PAIRS, ADD, 1_000)
     assert choice.mechanism == "hdmm"
-    assert "10,000 records" in str(choice)
+    assert "1,000 records" in str(choice)
     assert all(each.mechanism in str(choice) for each in choice.forecasts)
     monkeypatch.setattr(
         "juncture.workflow.default_choice.default_mechanisms", lambda *_: ("independent", "hdmm")
     )
-    assert choose_default(PURE, PAIRS, ADD).mechanism == "hdmm"
+    assert choose_default(PURE, PAIRS, ADD, 1_000).mechanism == "hdmm"
 
 
 def test_other_queries_than_counts_have_their_own_candidates() -> None:

@@ -159,20 +159,20 @@ class Merging:
         Expected errors are sums over the measured tables that a forecast decided about, by their
         last noise: of records in wrong cells, had all been whole, had all been merged.
         """
-        merged = {each.clique: each.query for each in measurements if isinstance(each.query, Kron)}
-        columns = {
-            name
-            for query in merged.values()
-            for name, block in query.blocks.items()
+        merged = {
+            (each.clique, name)
+            for each in measurements
+            if isinstance(each.query, Kron)
+            for name, block in each.query.blocks.items()
             if isinstance(block, Buckets)
         }
         measured = {each.clique for each in measurements}
         found = {} if self.forecast is None else self.forecast.found
         expected = {clique: each for (clique, _), each in found.items() if clique in measured}
         facts = {
-            "merged": sorted(columns),
+            "merged": sorted({name for _, name in merged}),
             "merge_rare": str(self.choice),
-            "merged_tables": len(merged),
+            "merged_tables": len({clique for clique, _ in merged}),
         }
         if not expected:
             return facts

@@ -36,6 +36,8 @@ _MAX_WORK = 1.5e9
 _MAX_CHANGE = 1.0
 # The records of the first stages; the other stages have this part of those of the end, or so many.
 _FIRST_RECORDS, _PATH_SHARE = 30_000, 4
+# Records settle all together where those that must are more than this share.
+_MUCH = 0.7
 # What the records leave to chance should be at most this share of the noise.
 _NOISE_SHARE = 0.09
 # Of the loss that noise alone makes: all records join where the loss is below so many times it; and
@@ -195,8 +197,13 @@ class Path:
     def finish(self) -> None:
         """Make sure that all records have joined in the end, and say how well they stand for it."""
         tie_stuck_attributes(self.population)
-        chance = _find_number(self.loss, self.total) * _NOISE_SHARE**2
-        error = settle_records(self.population, self._residuals, self._correct, chance, self.n_full)
+        wanted = _find_number(self.loss, self.total)
+        chance, n_settled = wanted * _NOISE_SHARE**2, max(self.n_path, math.ceil(wanted))
+        if n_settled > _MUCH * self.n_full:
+            n_settled = self.n_full
+        error = settle_records(
+            self.population, self._residuals, self._correct, chance, n_settled, self.n_full
+        )
         if not self.patient:
             self._polish(math.sqrt(chance / self.population.effective_number))
             error = measure_error(self.population, self._residuals, chance)

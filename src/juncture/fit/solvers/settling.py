@@ -25,6 +25,8 @@ from juncture.tables.records import Codes
 # Rounds between two measurements of the error, and how often it is measured. The sweeps of a round
 # double each time, up to so many.
 _ROUNDS, _MAX_MEASURED, _MAX_SWEEPS = 2, 3, 8
+# More records than have settled are copies at first: so many sweeps part them.
+_LAST_SWEEPS = 6
 # Records agree with potentials where their error is within so many times chance, or this share of
 # the noise.
 _CHANCE, _SMALL = 1.6, 0.2
@@ -43,13 +45,15 @@ Residuals = Callable[[Population], Vector]
 
 def settle_records(
     population: Population, residuals: Residuals, correct: Callable[[], bool], chance: float,
-    n_records: int,
+    n_records: int, n_last: int,
 ) -> float:  # fmt: skip
     """Renew the records and correct the potentials until the two agree; gives the error left.
 
     - `correct`: passes over all cliques, which move the potentials and the weights with them;
       gives whether it may be called again.
     - `chance`: the mean square of what one record leaves to chance, beside the noise.
+    - `n_records`, `n_last`: how many records settle, and how many there are in the end. Sweeps take
+      most of the time, so no more settle than chance asks for.
     """
     n_sweeps = 1
     for _ in range(_MAX_MEASURED):
@@ -63,7 +67,11 @@ def settle_records(
         enough = _CHANCE * math.sqrt(chance / population.effective_number)
         if error <= max(enough, _SMALL) or not allowed:
             break
-    return error
+    if n_last <= n_records:
+        return error
+    population.renew(n_last, _LAST_SWEEPS)
+    correct()
+    return measure_error(population, residuals, chance)
 
 
 def measure_error(population: Population, residuals: Residuals, chance: float) -> float:
