@@ -42,6 +42,10 @@ def _take_all(
     return list(tables)
 
 
+def _take_no_group(run: tier_run.TierRun, *_: object) -> list[Clique]:  # noqa: ARG001
+    return []
+
+
 Patch = Callable[[], AbstractContextManager[object]]
 # What takes a part out, and settings of the mechanism.
 VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
@@ -53,6 +57,13 @@ VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
         lambda: patch.multiple(tier_run, _PAIR_PENALTY=0.0, _TRIPLE_PENALTY=0.0),
         {},
     ),
+    "no penalty for choices' noise": (lambda: patch.object(tier_run, "_LIFT", 0.0), {}),
+    "every pair is chosen by its score": (lambda: patch.object(tier_run, "_SURE", 1e9), {}),
+    "no groups of triples": (
+        lambda: patch.object(tier_run.TierRun, "choose_group", _take_no_group),
+        {},
+    ),
+    "small tables whole": (lambda: patch.object(tier_run, "_MAX_JOINT_SHARE", 0.0), {}),
     "tree only": (nullcontext, {"oracle": "exact"}),
     "records only": (nullcontext, {"oracle": "records"}),
     "half of single columns' share": (nullcontext, {"single_share": 0.04}),
@@ -66,7 +77,7 @@ def cells(context: Context) -> list[Cell]:
     coded = ("titanic-aim", "adult-aim") if has_aim_coding(context.folder) else ("adult",)
     return [
         {"data": name, "variant": variant, "seed": seed}
-        for name in ((TOY,) if context.quick else coded)
+        for name in ((TOY,) if context.quick else (*coded, "flags", "parities"))
         for variant in VARIANTS
         for seed in range(1 if context.quick else N_SEEDS)
     ]

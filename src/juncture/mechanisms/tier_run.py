@@ -314,7 +314,7 @@ class TierRun:
         errors = {t: self.expect_joint_error(t, table, noise) for t, table in tables.items()}
         ranked = sorted(tables, key=lambda triple: errors[triple])
         sizes = sorted({math.ceil(len(ranked) / 2**half) for half in range(_N_GROUPS)})
-        lift = self.find_lift(price, (_GROUP_DOUBT * len(sizes)) ** (1.0 / _LIFT))
+        lift = self.find_scale(price) * math.log(_GROUP_DOUBT * len(sizes))
         groups, penalties = [list[Clique]()], [0.0]
         for size in sizes:
             group = ranked[:size]
@@ -330,10 +330,9 @@ class TierRun:
         )
         return groups[self.curator.select(score, price)]
 
-    def find_lift(self, price: Price, n: float) -> float:
-        """What n scores must have beyond zero, of what noise lifts the best of them by."""
-        scale = 2.0 * self.curator.neighbours.count_moves / price.selection_epsilon
-        return _LIFT * scale * math.log(n)
+    def find_scale(self, price: Price) -> float:
+        """The scale of the noise of a choice for that price, by scores of weight 1."""
+        return 2.0 * self.curator.neighbours.count_moves / price.selection_epsilon
 
     def choose(
         self,
@@ -351,7 +350,8 @@ class TierRun:
         own = {clique: weights[clique] for clique in tables}
         self.left -= share
         price = self.spending.take(self.whole.share(share))
-        lift = max(own.values()) * self.find_lift(price.share(1.0 / n), len(tables))
+        scale = max(own.values()) * self.find_scale(price.share(1.0 / n))
+        lift = _LIFT * scale * math.log(len(tables))
         score = MarginalError(
             tables,
             penalties={clique: penalties[clique] + lift / own[clique] for clique in tables},
