@@ -24,6 +24,7 @@ if _typing.TYPE_CHECKING:
     from juncture.privacy.price import Pure as Pure
     from juncture.privacy.request import Request as Request
     from juncture.privacy.score import DependenceScore as DependenceScore
+    from juncture.privacy.score import GroupError as GroupError
     from juncture.privacy.score import MarginalError as MarginalError
     from juncture.privacy.score import QueryError as QueryError
     from juncture.privacy.score import RowError as RowError
@@ -42,6 +43,7 @@ else:
             "juncture.privacy.request": ["Request"],
             "juncture.privacy.score": [
                 "DependenceScore",
+                "GroupError",
                 "MarginalError",
                 "QueryError",
                 "RowError",
