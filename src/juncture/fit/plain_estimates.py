@@ -8,6 +8,9 @@ are combined by the inverse of their variances. Cells may be negative: nothing i
     measured (a, b), every cell, deviation 3; asked: a = 0, where b has 4 values
        estimate: the sum of 4 noisy cells       deviation: 3 x 2 = 6
 
+Where no single measurement holds a question but several within its columns do together, weights on
+all of their answers are found by least squares.
+
 A model's answers are usually far closer, since all measurements help and no count is negative; but
 how close depends on the table. So plain estimates say what is certain, and models what is likely.
 """
@@ -28,6 +31,8 @@ from juncture.tables.noise import Noise
 from juncture.tables.queries.blocks import Block, Identity, Total
 from juncture.tables.queries.products import Kron, Query, Scaled, Stack, bind
 
+# Measurements of several cliques are joined in tables of at most so many cells.
+_MAX_JOINED = 1024
 # A row lies in a span if less than this share of it lies outside.
 _OUTSIDE = 1e-6
 # A question without weights is known: its estimate has no noise, but a square that is not zero.
@@ -88,6 +93,7 @@ class PlainEstimates:
         self._domain = domain
         self._products = [part for each in measurements for part in _split(domain, each)]
         self._inverses: dict[tuple[int, int], Vector] = {}
+        self._joined: dict[Clique, tuple[Vector, Vector, Vector]] = {}
 
     def find(self, question: Kron) -> PlainEstimate:
         """The best estimate of every answer of a question, an axis for each of its attributes."""
@@ -109,13 +115,65 @@ class PlainEstimates:
 
         The axes of what it makes are the attributes of the question, in its order.
         """
-        domain = self._domain
+        domain, found = self._domain, False
         needed = {n for n, block in question.blocks.items() if not is_constant(block, domain[n])}
         for part in self._products:
             if needed.issubset(part.clique):
                 rows = self._weigh(part, question)
                 if rows is not None:
+                    found = True
                     yield rows
+        if not found:
+            joined = self._join(question, tuple(n for n in question.blocks if n in needed))
+            if joined is not None:
+                yield joined
+
+    def _join(self, question: Kron, needed: Clique) -> WeightedRows | None:
+        """The weights that make a question of all that was measured within its columns together.
+
+        Of two columns, what they say together may have been measured, and each of them: no part
+        tells a cell, all of them do. Weights are those of least squares, which have the least
+        noise. None where the columns were not measured together, or the table is large.
+        """
+        parts = [part for part in self._products if set(part.clique) <= set(needed)]
+        held = {frozenset(part.clique) for part in parts}
+        if frozenset(needed) not in held or len({part.noise for part in parts}) > 1:
+            return None
+        if self._domain.size_of(needed) > _MAX_JOINED or len(held) < 2:
+            return None
+        if needed not in self._joined:
+            matrix = np.concatenate([self._expand(part, needed) for part in parts])
+            stddev = np.concatenate([part.stddev.reshape(-1) for part in parts])
+            solved = np.linalg.pinv(matrix / stddev[:, None]) / stddev
+            self._joined[needed] = (matrix, stddev, np.asarray(solved, dtype=np.float64))
+        matrix, stddev, solved = self._joined[needed]
+        asked: Vector = np.ones((1, 1))
+        for name in needed:
+            rows = _rows_of(question.blocks[name], self._domain[name])
+            asked = np.asarray(np.kron(asked, rows), dtype=np.float64)
+        asked = asked * _find_constant(question, needed, self._domain)
+        weights = asked @ solved
+        outside = np.linalg.norm(weights @ matrix - asked, axis=1)
+        inside = outside <= _OUTSIDE * np.maximum(np.linalg.norm(asked, axis=1), 1e-300)
+        if not inside.any():
+            return None
+        shape = [block.n_rows(self._domain[name]) for name, block in question.blocks.items()]
+        values = np.concatenate([part.values.reshape(-1) for part in parts])
+        held_ones = inside.astype(np.float64).reshape(shape)
+        return WeightedRows(values, stddev, parts[0].noise, (weights,), held_ones)
+
+    def _expand(self, part: _Product, columns: Clique) -> Vector:
+        """The rows of a part as functions of more columns, in their order."""
+        table: Vector = np.ones((1, 1))
+        for name in part.clique:  # an axis for its rows, then one for each column
+            own_rows = part.blocks.get(name, Total()).matrix(self._domain[name])
+            table = np.asarray(np.kron(table, own_rows), dtype=np.float64)
+        own = [self._domain[name] for name in part.clique]
+        axes = [part.clique.index(name) for name in columns if name in part.clique]
+        turned = table.reshape(-1, *own).transpose(0, *(1 + axis for axis in axes))
+        spread = [self._domain[name] if name in part.clique else 1 for name in columns]
+        full = (len(table), *(self._domain[name] for name in columns))
+        return np.broadcast_to(turned.reshape(-1, *spread), full).reshape(len(table), -1)
 
     def _weigh(self, part: _Product, question: Kron) -> WeightedRows | None:
         order = [name for name in question.blocks if name in part.clique]
