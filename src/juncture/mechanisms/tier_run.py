@@ -60,7 +60,7 @@ _MAX_JOINT_SHARE = 0.5
 # The parts of the price for choosing triples: one by one, and many at once, of so many groups.
 _ONES_PART, _GROUP_PART, _N_GROUPS = 0.5, 0.5, 4
 # Where no group is worth anything, one in so many choices takes one all the same.
-_GROUP_DOUBT = 4
+_GROUP_DOUBT = 10
 # A choice whose own noise is more than this share of the records is not worth its price.
 _MAX_CHOICE_NOISE = 0.05
 # A triple is looked at if measuring it would leave at most this share of the records in the dark.
