@@ -6,7 +6,7 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,14 +50,14 @@ if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
 # leave; a triple must be off by all of it.
 _PAIR_PENALTY, _TRIPLE_PENALTY = 0.6, 1.0
 # Noise lifts the best of m candidates by the logarithm of m times its scale: so much of that is
-# asked for on top.
+# asked for on top where tables are chosen one by one.
 _LIFT = 0.5
 # A pair is measured without a choice where chance alone ties its columns by so many times what
 # measuring would leave.
 _SURE = 1.5
 # Pairs that are, on average, at most this share of their tables are measured by it alone.
 _MAX_JOINT_SHARE = 0.5
-# The parts of the price for choosing triples: one by one, and many at once, of so many groups.
+# The parts of the price of a choice: one by one, and many at once, of so many groups.
 _ONES_PART, _GROUP_PART, _N_GROUPS = 0.5, 0.5, 4
 # Where no group is worth anything, one in so many choices takes one all the same.
 _GROUP_DOUBT = 10
@@ -112,6 +112,22 @@ class TierFitter:
             solver=EarlyStopping(), max_steps=self.max_steps, constraints=self.constraints,
             watch=watch,
         )  # fmt: skip
+
+
+class _Offer(NamedTuple):
+    """What a choice of tables goes by, beside the tables themselves."""
+
+    weights: Mapping[Clique, float]
+    doubts: Mapping[Clique, float]
+    """How far each table is off already because smaller ones are not known exactly."""
+    penalty: float
+    """The share of what measuring would leave that a table must be off by."""
+    share: float
+    """The share of the price for choosing."""
+    n_sharing: int
+    """How many tables are expected to share what is left."""
+    n_beside: int
+    """How many tables are measured beside those that are chosen."""
 
 
 class TierRun:
@@ -227,14 +243,15 @@ class TierRun:
         self.measure({c: self.left * share for c, share in divide_by_need(needs).items()})
 
     def choose_pairs(self, tables: Mapping[Clique, Vector], model: Model) -> list[Clique]:
-        """The pairs that independence gets wrong, or all where a choice could not tell.
+        """The pairs that independence gets wrong, or all where no choice could tell.
 
         What is wrong because its columns are not known well yet does not count: measuring the
         columns again is cheaper. Pairs that are worth measuring whatever the data are not chosen.
         """
         choice = self.shares.pair_choice
         n = min(self.max_pairs, len(tables))
-        if len(tables) <= n and self.count_choices(choice, n, model.total) < n:
+        tells = len(tables) > n or self.count_choices(_ONES_PART * choice, n, model.total) >= n
+        if not tells and not self.group_tells(choice, model.total):
             return list(tables)
         noise = self.noise_of((self.left - choice) / n)
         errors = {p: self.expect_joint_error(p, table, noise) for p, table in tables.items()}
@@ -248,14 +265,11 @@ class TierRun:
             name: expect_error(model.one_way(name), single_noise)
             for name in self.candidates.singles
         }
+        doubts = {pair: math.hypot(*(off[name] for name in pair)) for pair in tables}
         open_ones = {pair: table for pair, table in tables.items() if pair not in set(sure)}
-        penalties = {
-            pair: math.hypot(_PAIR_PENALTY * errors[pair], *(off[name] for name in pair))
-            for pair in open_ones
-        }
-        return sure + self.choose(
-            open_ones, penalties, self.candidates.pairs, n - len(sure), choice
-        )
+        offer = _Offer(self.candidates.pairs, doubts, _PAIR_PENALTY, choice, n, len(sure))
+        max_pairs = n - len(sure)
+        return sure + self.choose_two_ways(open_ones, offer, max_pairs if tells else 0, max_pairs)
 
     def expect_chance(self, clique: Clique, table: Vector, model: Model) -> float:
         """How far chance alone takes a table from what its columns imply; 0 for a merged one."""
@@ -285,50 +299,87 @@ class TierRun:
             triple: math.hypot(*(off.get(pair, 0.0) for pair in combinations(triple, 2)))
             for triple in clear
         }
-        penalties = {
-            t: _TRIPLE_PENALTY * math.hypot(self.expect_joint_error(t, table, noise), doubts[t])
-            for t, table in clear.items()
-        }
-        share = _ONES_PART * self.shares.triple_choice
-        n_chosen = min(n, len(clear))
-        chosen = self.choose(clear, penalties, self.candidates.triples, n_chosen, share)
-        rest = {triple: table for triple, table in clear.items() if triple not in set(chosen)}
-        if rest:
-            chosen += self.choose_group(rest, doubts, n_tables + len(chosen))
+        share = self.shares.triple_choice
+        offer = _Offer(self.candidates.triples, doubts, _TRIPLE_PENALTY, share, n_tables, n_tables)
+        chosen = self.choose_two_ways(clear, offer, min(n, len(clear)), len(clear))
         return {triple: clear[triple] for triple in chosen}
 
-    def choose_group(
-        self, tables: Mapping[Clique, Vector], doubts: Mapping[Clique, float], n_tables: int
+    def choose_two_ways(
+        self, tables: Mapping[Clique, Vector], offer: _Offer, n: int, max_tables: int
     ) -> list[Clique]:
-        """As many of the triples as are worth it together: those that noise hurts least, or none.
+        """Tables that are off: at most n one by one, then, within the limit, many at once.
+
+        One by one, a table must be off by what the noise of the choice lifts the best of so many.
+        """
+        chosen = self.choose_ones(tables, offer, n) if n > 0 else []
+        rest = {clique: table for clique, table in tables.items() if clique not in set(chosen)}
+        if rest and len(chosen) < max_tables:
+            share = (_GROUP_PART if n > 0 else 1.0) * offer.share
+            offer = offer._replace(share=share, n_beside=offer.n_beside + len(chosen))
+            chosen += self.choose_group(rest, offer, max_tables - len(chosen))
+        return chosen
+
+    def choose_ones(self, tables: Mapping[Clique, Vector], offer: _Offer, n: int) -> list[Clique]:
+        """At most n tables, one by one."""
+        noise = self.noise_of((self.left - offer.share) / offer.n_sharing)
+        price = self.take_price(_ONES_PART * offer.share)
+        weights = {clique: offer.weights[clique] for clique in tables}
+        lift = _LIFT * self.find_scale(price.share(1.0 / n)) * math.log(len(tables))
+        penalties = {
+            clique: self.find_penalty(clique, table, offer, noise)
+            + lift * max(weights.values()) / weights[clique]
+            for clique, table in tables.items()
+        }
+        return self.choose(tables, penalties, weights, n, price)
+
+    def find_penalty(self, clique: Clique, table: Vector, offer: _Offer, noise: float) -> float:
+        """How far a table must be off to be worth measuring, by what is in doubt already."""
+        return math.hypot(
+            offer.penalty * self.expect_joint_error(clique, table, noise), offer.doubts[clique]
+        )
+
+    def choose_group(
+        self, tables: Mapping[Clique, Vector], offer: _Offer, max_tables: int
+    ) -> list[Clique]:
+        """As many of the tables as are worth it together: those that noise hurts least, or none.
 
         One by one, the noise of a choice may hide what each of hundreds would gain; their mean is
         known far better. Groups are the best eighth, quarter, ..., or all, by what measuring
         would leave of them.
         """
-        weights = {triple: self.candidates.triples[triple] for triple in tables}
-        share = _GROUP_PART * self.shares.triple_choice
-        self.left -= share
-        price, whole = self.spending.take(self.whole.share(share)), sum(weights.values())
-        noise = self.noise_of(self.left / (n_tables + len(tables)))
-        errors = {t: self.expect_joint_error(t, table, noise) for t, table in tables.items()}
-        ranked = sorted(tables, key=lambda triple: errors[triple])
+        weights = {clique: offer.weights[clique] for clique in tables}
+        price, whole = self.take_price(offer.share), sum(weights.values())
+        noise = self.noise_of(self.left / (offer.n_beside + len(tables)))
+        errors = {c: self.expect_joint_error(c, table, noise) for c, table in tables.items()}
+        ranked = sorted(tables, key=lambda clique: errors[clique])[:max_tables]
         sizes = sorted({math.ceil(len(ranked) / 2**half) for half in range(_N_GROUPS)})
-        lift = self.find_scale(price) * math.log(_GROUP_DOUBT * len(sizes))
+        lift = self.find_group_lift(price)
         groups, penalties = [list[Clique]()], [0.0]
         for size in sizes:
-            group = ranked[:size]
-            noise = self.noise_of(self.left / (n_tables + size))
+            noise = self.noise_of(self.left / (offer.n_beside + size))
             left = [
-                weights[t] * math.hypot(self.expect_joint_error(t, tables[t], noise), doubts[t])
-                for t in group
+                weights[clique] * self.find_penalty(clique, tables[clique], offer, noise)
+                for clique in ranked[:size]
             ]
-            groups.append(group)
-            penalties.append(_TRIPLE_PENALTY * sum(left) / whole + lift)
+            groups.append(ranked[:size])
+            penalties.append(sum(left) / whole + lift)
         score = GroupError(
             tables, groups, penalties, weights=weights, queries=self.merging.queries(tables)
         )
         return groups[self.curator.select(score, price)]
+
+    def find_group_lift(self, price: Price) -> float:
+        """What groups are off by beyond their penalties, so that noise alone seldom takes one."""
+        return self.find_scale(price) * math.log(_GROUP_DOUBT * _N_GROUPS)
+
+    def group_tells(self, share: float, total: float) -> bool:
+        """Whether choosing a group for a share of the price has little noise beside the records."""
+        return self.find_group_lift(self.whole.share(share)) <= _MAX_CHOICE_NOISE * total
+
+    def take_price(self, share: float) -> Price:
+        """A share of the whole price, which is spent now."""
+        self.left -= share
+        return self.spending.take(self.whole.share(share))
 
     def find_scale(self, price: Price) -> float:
         """The scale of the noise of a choice for that price, by scores of weight 1."""
@@ -340,21 +391,13 @@ class TierRun:
         penalties: Mapping[Clique, float],
         weights: Mapping[Clique, float],
         n: int,
-        share: float,
+        price: Price,
     ) -> list[Clique]:
-        """At most n tables that are off by more than their penalties, for a share of the price.
-
-        They must be off by what noise lifts the best of so many, too: most of those that are chosen
-        by chance are then left out.
-        """
+        """At most n tables that are off by more than their penalties."""
         own = {clique: weights[clique] for clique in tables}
-        self.left -= share
-        price = self.spending.take(self.whole.share(share))
-        scale = max(own.values()) * self.find_scale(price.share(1.0 / n))
-        lift = _LIFT * scale * math.log(len(tables))
         score = MarginalError(
             tables,
-            penalties={clique: penalties[clique] + lift / own[clique] for clique in tables},
+            penalties=penalties,
             weights=None if min(own.values()) == 1.0 else own,
             queries=self.merging.queries(tables),
         )

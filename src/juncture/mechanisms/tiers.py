@@ -36,15 +36,16 @@ class Tiers(Mechanism):
     """Single columns, then the pairs that depend, then the triples that pairs do not explain.
 
     1. Every column of the workload is measured, for equal parts of `single_share` of the price.
-    2. Of the pairs below the workload's tasks, those are chosen, all at once, that independence
-       gets wrong by more than noise would, that of the columns and of the choice included. Where
-       noise is so small that even chance ties columns by more, pairs are measured without a choice.
+    2. Of the pairs below the workload's tasks, those are chosen that independence gets wrong by
+       more than noise would, that of the columns and of the choice included: some one by one, then
+       as many together as are worth it on average. Where noise is so small that even chance ties
+       columns by more, pairs are measured without a choice.
        They get most of the budget, for shares by how many of their counts stand above the noise,
        and a model is fitted. Columns of pairs that were not chosen, which they alone answer, are
        measured again beside them.
     3. Of the triples below them, those are chosen that this model gets wrong by more than noise
-       would: some one by one, then as many together as are worth it on average. What is left of
-       the budget buys less noise for everything chosen.
+       would, in the same two ways. What is left of the budget buys less noise for everything
+       chosen.
 
     Where columns have few values, pairs and triples are measured by what their columns say together
     and no fewer do (the contrasts of `ResidualPlanner`): of two columns of two values one number,
@@ -53,8 +54,9 @@ class Tiers(Mechanism):
     The model need not have a small tree: where it has none, records take its place (`oracle`). So
     nothing is left out because a model could not hold it. The last fit stops at the noise.
 
-    Where a choice's own noise would hide what it looks for, all pairs are measured, and fewer
-    triples are chosen, or none.
+    Where the noise of choosing one by one would hide what is looked for, pairs are only chosen
+    together; where it would hide that too, all pairs are measured. Fewer triples are chosen one by
+    one then, or none.
 
     Privacy: measurements and choices go through the curator, each for a price that `Spending` gives
     out, a filter that never gives more than the budget's price in all. Prices depend on public
@@ -117,11 +119,11 @@ class Tiers(Mechanism):
         stddev, max_pairs = single.cell_stddev(neighbours), 0
         if candidates.pairs:
             rest, max_pairs = whole.share(1.0 - share), self.find_max_pairs(candidates)
-            # A choice, the pairs, the columns of others; with triples, two more choices, they, and
-            # all again.
+            # Two choices, the pairs, the columns of others; with triples, two more choices, they,
+            # and all again.
             n_triples = min(MAX_TRIPLES, len(candidates.triples))
             n_tables = max_pairs + len(candidates.singles) + n_triples
-            n_events = 1 + n_tables + (2 + n_tables if n_triples else 0)
+            n_events = 2 + n_tables + (2 + n_tables if n_triples else 0)
             costs += [rest.share((1.0 - _ROUNDING) / n_events).cost] * n_events
             stddev = refuse_useless(rest.share(1.0 / max_pairs).cell_stddev(neighbours))
             facts.append(("pairs", f"at most {max_pairs} of {len(candidates.pairs)} are measured"))
