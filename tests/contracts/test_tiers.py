@@ -13,7 +13,7 @@ from juncture.mechanisms import tier_run
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.result import RunResult
-from juncture.mechanisms.tier_run import TierFitter
+from juncture.mechanisms.tier_fit import TierFitter
 from juncture.mechanisms.tier_tables import (
     TierCandidates,
     combine,

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from juncture._util.watch import Watch, ignore_progress
-from juncture.engine.oracle import OracleFactory
-from juncture.engine.oracle_choice import choose_oracle
-from juncture.fit.estimation import Estimate, estimate
+from juncture._util.watch import Watch
+from juncture.fit.estimation import Estimate
 from juncture.fit.selection_proof import Choice
-from juncture.fit.solvers.early_stopping import EarlyStopping
 from juncture.mechanisms.mechanism import Findings
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import find_total
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.residual_planner import make_residual_query
 from juncture.mechanisms.spending import Spending
+from juncture.mechanisms.tier_fit import FIRST_RECORDS, TierFitter
 from juncture.mechanisms.tier_tables import (
     TierCandidates,
     combine,
@@ -38,7 +33,7 @@ from juncture.model.model import Model
 from juncture.privacy.price import Price
 from juncture.privacy.request import Request
 from juncture.privacy.score import GroupError, MarginalError
-from juncture.tables.domain import Clique, Domain
+from juncture.tables.domain import Clique
 from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
 from juncture.tables.queries.products import Kron
@@ -65,10 +60,9 @@ _GROUP_DOUBT = 10
 _MAX_CHOICE_NOISE = 0.05
 # A triple is looked at if measuring it would leave at most this share of the records in the dark.
 _MAX_DARK = 0.25
-# The records of a first fit, those that answer for it, and those of the last fit: so many for each
-# record of the table, within limits; all records together have at most so many values.
-FIRST_RECORDS, _ANSWERING_RECORDS = 50_000, 400_000
-_LAST_RECORDS, _MAX_RECORDS, _MAX_VALUES = 10.0, 1_000_000, 30_000_000
+# The records that answer for a first fit, and those of the last fit: so many for each record of the
+# table, within limits.
+_ANSWERING_RECORDS, _LAST_RECORDS, _MAX_RECORDS = 400_000, 10.0, 1_000_000
 # What the watch calls the tiers: columns, pairs, triples, and the last fit.
 _WORK = "measuring in tiers"
 # A share of the price that is not worth an event.
@@ -85,33 +79,6 @@ class TierShares:
     pairs: float
     pair_choice: float
     triple_choice: float
-
-
-@dataclass(frozen=True)
-class TierFitter:
-    """How a run fits a model to what was measured."""
-
-    oracle: OracleFactory | str
-    max_tree_cells: int
-    max_steps: int
-    constraints: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
-    """For some cliques, a table that is true where the schema's rules leave no record."""
-
-    def fit(
-        self, domain: Domain, measurements: Sequence[Measurement], total: float, n_records: int,
-        watch: Watch = ignore_progress,
-    ) -> Estimate:  # fmt: skip
-        """Fit everything so far, with about so many records where it takes records."""
-        cliques = [*(each.clique for each in measurements), *self.constraints]
-        limit = max(FIRST_RECORDS, _MAX_VALUES // len(domain))
-        choice = choose_oracle(
-            self.oracle, domain, cliques, max_tree_cells=self.max_tree_cells
-        ).with_records(min(n_records, limit))
-        return estimate(
-            domain, measurements, total=total, plan=choice.plan, oracle=choice.factory,
-            solver=EarlyStopping(), max_steps=self.max_steps, constraints=self.constraints,
-            watch=watch,
-        )  # fmt: skip
 
 
 class _Offer(NamedTuple):

@@ -18,7 +18,8 @@ from juncture.mechanisms.mechanism import (
     refuse_useless,
 )
 from juncture.mechanisms.merge_rare import MergeRare
-from juncture.mechanisms.tier_run import TierFitter, TierRun, TierShares
+from juncture.mechanisms.tier_fit import TierFitter
+from juncture.mechanisms.tier_run import TierRun, TierShares
 from juncture.mechanisms.tier_tables import MAX_TRIPLES, TierCandidates
 from juncture.privacy.budget import Budget
 
