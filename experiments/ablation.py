@@ -57,9 +57,12 @@ VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
         lambda: patch.multiple(tier_run, _PAIR_PENALTY=0.0, _TRIPLE_PENALTY=0.0),
         {},
     ),
-    "no penalty for choices' noise": (lambda: patch.object(tier_run, "_LIFT", 0.0), {}),
+    "no penalty for choices' noise": (
+        lambda: patch.multiple(tier_run, _PAIR_LIFT=0.0, _TRIPLE_LIFT=0.0),
+        {},
+    ),
     "every pair is chosen by its score": (lambda: patch.object(tier_run, "_SURE", 1e9), {}),
-    "no groups of triples": (
+    "no groups": (
         lambda: patch.object(tier_run.TierRun, "choose_group", _take_no_group),
         {},
     ),

@@ -154,6 +154,33 @@ def test_what_is_left_of_noise_on_columns_does_not_choose_pairs(tmp_path: Path) 
     assert np.mean(chosen) <= 0.2 * 15
 
 
+def test_triples_are_in_doubt_by_the_noise_on_columns_that_no_pair_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no pair measured, nothing but noise on columns sets a triple apart from the model."""
+    doubts = list[dict[tuple[str, ...], float]]()
+    noise = list[float]()
+
+    def choose_none(
+        self: tier_run.TierRun,
+        tables: object,  # noqa: ARG001
+        offer: tier_run._Offer,
+        *_: int,
+    ) -> list[tuple[str, ...]]:
+        doubts.append(dict(offer.doubts))
+        noise.append(self.noise_of(self.shares.singles / len(DOMAIN)))
+        return []
+
+    monkeypatch.setattr(tier_run.TierRun, "choose_two_ways", choose_none)
+    monkeypatch.setattr(tier_run, "_SURE", np.inf)
+    run(tmp_path, Tiers(Budget(rho=0.001)), source=independent_table())
+    of_pairs, of_triples = doubts
+    for triple, doubt in of_triples.items():
+        # Columns of even values far above the noise: each is off by it in every value.
+        assert doubt == pytest.approx(noise[0] * np.hypot.reduce([DOMAIN[x] for x in triple]))
+    assert of_pairs["c", "d"] == pytest.approx(noise[0] * np.sqrt(8.0))
+
+
 def test_where_noise_is_below_chance_pairs_are_measured_without_a_choice(tmp_path: Path) -> None:
     """Columns of 20,000 records are tied by chance, by more than so little noise leaves."""
     result, ledger = run(

@@ -45,8 +45,8 @@ if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
 # leave; a triple must be off by all of it.
 _PAIR_PENALTY, _TRIPLE_PENALTY = 0.6, 1.0
 # Noise lifts the best of m candidates by the logarithm of m times its scale: so much of that is
-# asked for on top where tables are chosen one by one.
-_LIFT = 0.5
+# asked for on top where pairs are chosen one by one, and where triples are.
+_PAIR_LIFT, _TRIPLE_LIFT = 0.5, 0.7
 # A pair is measured without a choice where chance alone ties its columns by so many times what
 # measuring would leave.
 _SURE = 1.5
@@ -89,6 +89,8 @@ class _Offer(NamedTuple):
     """How far each table is off already because smaller ones are not known exactly."""
     penalty: float
     """The share of what measuring would leave that a table must be off by."""
+    lift: float
+    """The share of what noise lifts the best of the tables by that one must be off by on top."""
     share: float
     """The share of the price for choosing."""
     n_sharing: int
@@ -227,16 +229,19 @@ class TierRun:
             if len(tables) <= n:
                 return list(tables)
             sure = []  # more than can be measured: all of them are chosen from
-        single_noise = self.noise_of(self.shares.singles / len(self.candidates.singles))
-        off = {
-            name: expect_error(model.one_way(name), single_noise)
-            for name in self.candidates.singles
-        }
+        off = self.find_single_doubts(model)
         doubts = {pair: math.hypot(*(off[name] for name in pair)) for pair in tables}
         open_ones = {pair: table for pair, table in tables.items() if pair not in set(sure)}
-        offer = _Offer(self.candidates.pairs, doubts, _PAIR_PENALTY, choice, n, len(sure))
+        offer = _Offer(
+            self.candidates.pairs, doubts, _PAIR_PENALTY, _PAIR_LIFT, choice, n, len(sure)
+        )
         max_pairs = n - len(sure)
         return sure + self.choose_two_ways(open_ones, offer, max_pairs if tells else 0, max_pairs)
+
+    def find_single_doubts(self, model: Model) -> dict[str, float]:
+        """How far each column is off by its first measurement."""
+        noise = self.noise_of(self.shares.singles / len(self.candidates.singles))
+        return {name: expect_error(model.one_way(name), noise) for name in self.candidates.singles}
 
     def expect_chance(self, clique: Clique, table: Vector, model: Model) -> float:
         """How far chance alone takes a table from what its columns imply; 0 for a merged one."""
@@ -262,12 +267,19 @@ class TierRun:
         if not clear:
             return {}
         off = {p: self.expect_joint_error(p, table, known) for p, table in pairs.items()}
+        in_pairs = {name for pair in pairs for name in pair}  # these are known better from there
+        singles = self.find_single_doubts(model)
+        off |= {(name,): doubt for name, doubt in singles.items() if name not in in_pairs}
         doubts = {
-            triple: math.hypot(*(off.get(pair, 0.0) for pair in combinations(triple, 2)))
+            triple: math.hypot(
+                *(off.get(part, 0.0) for n in (1, 2) for part in combinations(triple, n))
+            )
             for triple in clear
         }
-        share = self.shares.triple_choice
-        offer = _Offer(self.candidates.triples, doubts, _TRIPLE_PENALTY, share, n_tables, n_tables)
+        offer = _Offer(
+            self.candidates.triples, doubts, _TRIPLE_PENALTY, _TRIPLE_LIFT,
+            self.shares.triple_choice, n_tables, n_tables,
+        )  # fmt: skip
         chosen = self.choose_two_ways(clear, offer, min(n, len(clear)), len(clear))
         return {triple: clear[triple] for triple in chosen}
 
@@ -291,7 +303,7 @@ class TierRun:
         noise = self.noise_of((self.left - offer.share) / offer.n_sharing)
         price = self.take_price(_ONES_PART * offer.share)
         weights = {clique: offer.weights[clique] for clique in tables}
-        lift = _LIFT * self.find_scale(price.share(1.0 / n)) * math.log(len(tables))
+        lift = offer.lift * self.find_scale(price.share(1.0 / n)) * math.log(len(tables))
         penalties = {
             clique: self.find_penalty(clique, table, offer, noise)
             + lift * max(weights.values()) / weights[clique]
