@@ -15,8 +15,10 @@ import juncture as jn
 from juncture import queries
 from juncture.errors import InvalidInput
 from juncture.fit.basis import Bases, Basis
+from juncture.fit.plain_estimates import PlainEstimate
 from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
 from juncture.fit.solvers import EarlyStopping
+from juncture.fit.strain import compare
 from juncture.fit.widths import Kind, Widths
 from juncture.publish.intervals import CellInterval, IntervalSqlAnswer
 from juncture.tables.noise import Noise
@@ -184,13 +186,13 @@ def test_answers_agree(release: jn.Release) -> None:
 
 
 def find_ends(
-    answers: np.ndarray, errors: np.ndarray, deviation: float
+    answers: np.ndarray, errors: np.ndarray, deviation: float, bias_factor: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ends of 95 % intervals of counts, by the rule as the page tells it."""
     own, moved = errors[:-1], errors[-1]
-    bias, spread = own.mean(axis=0), own.std(axis=0, ddof=1)
-    unsure = np.sqrt(spread**2 + 0.25 * (bias**2 + moved**2) + (0.1 * deviation) ** 2)
-    wide, further = student.ppf(0.975, len(own) - 1) * unsure, 1.25 * (bias - moved)
+    bias, spread = bias_factor * own.mean(axis=0), own.std(axis=0, ddof=1)
+    unsure = np.sqrt(spread**2 + 0.25 * (bias**2 + moved**2) + (0.12 * deviation) ** 2)
+    wide, further = student.ppf(0.975, 2 * (len(own) - 1)) * unsure, bias - moved
     lower = answers - wide - np.where(further > 0.0, further, 0.0)
     return np.maximum(lower, 0.0), answers + wide - np.where(further < 0.0, further, 0.0)
 
@@ -199,24 +201,27 @@ def test_widths_are_those_of_the_replicas(release: jn.Release) -> None:
     """Deviation and bias of the errors, a share of the plain deviation, Student's quantile."""
     made, widths = release.uncertainty.replicas, release.uncertainty.widths
     errors = made.tables(made.fitted, ("b", "c")) - made.tables(made.counted, ("b", "c"))
-    assert widths.strain == 1.0  # the fit is close to what was measured
+    factor, spread = widths.strain
+    assert spread == 1.0  # the fit is close to what was measured
     found = release.project(("b", "c"), interval=0.95)
-    assert np.allclose([found.lower, found.upper], find_ends(found.answer, errors, 8.0), atol=1e-3)
+    ends = find_ends(found.answer, errors, 8.0, factor)
+    assert np.allclose([found.lower, found.upper], ends, atol=1e-3)
     summed = release.project(("c",), interval=0.95)
-    ends = find_ends(summed.answer, errors.sum(axis=1), 16.0)
+    ends = find_ends(summed.answer, errors.sum(axis=1), 16.0, factor)
     assert np.allclose([summed.lower, summed.upper], ends, atol=1e-3)
 
 
 def test_a_bias_reaches_to_one_side(release: jn.Release) -> None:
-    """Errors that are all too large move the lower end, and averages twice as far as counts."""
+    """Errors that are all too large move the lower end, and averages further than counts."""
     answers, up = np.array([100.0]), np.linspace(4.0, 6.0, SMALL.n_replicas)
     errors = np.array([*up, 0.0])[:, None]
     reaches = {
         kind: release.uncertainty.widths.find(answers, errors, 0.95, kind)
         for kind in (Kind.COUNT, Kind.RATIO)
     }
-    assert reaches[Kind.COUNT].down - reaches[Kind.COUNT].up == pytest.approx(1.25 * 5.0)
-    assert reaches[Kind.RATIO].down - reaches[Kind.RATIO].up == pytest.approx(2.0 * 5.0)
+    factor = release.uncertainty.widths.strain.bias_factor
+    assert reaches[Kind.COUNT].down - reaches[Kind.COUNT].up == pytest.approx(factor * 5.0)
+    assert reaches[Kind.RATIO].down - reaches[Kind.RATIO].up == pytest.approx(1.6 * factor * 5.0)
     mirrored = release.uncertainty.widths.find(answers, -errors, 0.95, Kind.COUNT)
     assert mirrored.up == pytest.approx(reaches[Kind.COUNT].down)
 
@@ -245,7 +250,7 @@ def test_averages_are_held_against_measurements() -> None:
             seen.append(arguments[4])
             return super().find(*arguments)
 
-    made.uncertainty.widths = Watched(widths.model, widths.replicas, widths.plain)
+    made.uncertainty.widths = Watched(widths.replicas, widths.plain)
     rows = made.sql(query, interval=0.95)
     x, table = np.arange(3.0) ** 2 + 1.0, measured[0].values.reshape(3, 4)
     means = np.array([row[1] for row in rows.rows])
@@ -280,7 +285,6 @@ def test_models_that_contradict_measurements_are_wide() -> None:
     ]
     wrong = jn.Model.of_potentials(DOMAIN, flat, total=500.0)  # knows nothing
     made = jn.Release(model=wrong, measurements=measured, replicas=SMALL)
-    assert made.uncertainty.widths.strain > 3.0
     table = made.project(("a", "b"), interval=0.95)
     plain = measured[0].values.reshape(3, 4)
     far = np.abs(plain - table.answer) > 2.5 * 8.0
@@ -293,6 +297,43 @@ def test_models_that_contradict_measurements_are_wide() -> None:
         assert cell.lower == pytest.approx(table.lower[a, b])
     sums = made.sql("SELECT b, SUM(a) AS s FROM t GROUP BY b", interval=0.95)
     assert all(cell.half_width > 0.0 for cell in column(sums, 1))
+
+
+def test_measurements_that_contradict_each_other_strain_the_fit() -> None:
+    """No model fits both: all errors grow."""
+    measured = measure(draw_codes(500), np.random.default_rng(3))
+    other = jn.Measurement(("a", "b"), measured[0].values[::-1].copy(), stddev=8.0)
+    strained = make_release([*measured, other], total=500.0).uncertainty.widths.strain
+    assert strained.spread > 2.0
+
+
+def test_the_bias_of_replicas_is_scaled_to_what_was_measured() -> None:
+    """By as much as plain estimates say, by what is usual where they are silent, never by less."""
+    rng = np.random.default_rng(0)
+    biases = rng.exponential(0.3, 400)
+    offs = 2.0 * biases + rng.normal(0.0, 1.0, 400)
+    found = compare(offs, biases)
+    assert found.bias_factor == pytest.approx(2.0, abs=4.0 / float(np.sqrt(biases @ biases)))
+    assert found.spread == pytest.approx(1.0, abs=0.1)
+    assert compare(offs, 1e-3 * biases).bias_factor == pytest.approx(1.25, abs=0.1)
+    assert compare(np.zeros(0), np.zeros(0)) == (1.25, 1.0)
+    assert compare(-offs, biases).bias_factor == 1.0
+    assert compare(3.0 * rng.normal(0.0, 1.0, 400), biases).spread > 2.5
+
+
+def test_a_count_that_may_be_noise_alone_reaches_zero(release: jn.Release) -> None:
+    """A tenth of it is bias, and its plain estimate does not tell it from zero."""
+    widths = release.uncertainty.widths
+    errors = np.array([*np.linspace(19.0, 21.0, SMALL.n_replicas), 0.0])[:, None]
+    for answer, deviation, reaches in (
+        (150.0, 100.0, True),
+        (150.0, 50.0, False),
+        (250.0, 200.0, False),
+    ):
+        plain = PlainEstimate(np.array([answer]), np.array([deviation]))
+        reach = widths.find(np.array([answer]), errors, 0.95, Kind.COUNT, plain)
+        assert (reach.down[0] >= answer) == reaches, (answer, deviation)
+        assert widths.find(np.array([answer]), errors, 0.95, Kind.SUM, plain).down[0] < answer
 
 
 def test_ratios_have_intervals(release: jn.Release) -> None:
@@ -447,7 +488,7 @@ def covered(noise_share: float, runs: int) -> tuple[int, int]:
             jn.Measurement(m.clique, m.values, stddev=noise_share * m.stddev, noise=noise)
             for m in real
         ]
-        made = make_release(claimed, ReplicaRecipe(run, 8), total=400.0)
+        made = make_release(claimed, ReplicaRecipe(run), total=400.0)
         table = made.project(("a", "b"), interval=0.95)
         rows = made.sql("SELECT a, AVG(b) FROM t GROUP BY a ORDER BY a", interval=0.95)
         averages = column(rows, 1)
@@ -465,9 +506,9 @@ def test_coverage() -> None:
     Answers of one run depend on each other, at most as one for every two of them: the test is that
     of a binomial with half of the trials, at 1e-6.
     """
-    hits, asked = covered(1.0, 30)
+    hits, asked = covered(1.0, 20)
     n = asked // 2
     assert binom.cdf(hits // 2, n, 0.95) > 1e-6
     assert hits / asked > 0.93
-    halved, asked = covered(0.5, 60)
+    halved, asked = covered(0.5, 30)
     assert binom.cdf(halved // 2, asked // 2, 0.95) < 1e-6

@@ -28,7 +28,7 @@ import numpy as np
 from juncture.errors import InvalidInput
 from juncture.fit.basis import Bases, Basis
 from juncture.fit.carried_noise import CarriedNoise
-from juncture.fit.widths import student_quantile
+from juncture.fit.widths import normal_quantile
 from juncture.model.model import Model
 from juncture.tables.domain import Clique, Domain
 from juncture.tables.layout import Vector
@@ -190,7 +190,7 @@ class Check:
         """How the check went, in a sentence."""
         seen = self.differences
         off = float(np.median(np.abs(seen.checked - seen.predicted)))
-        noise = student_quantile(0.95, 10_000) * float(np.median(seen.carried))
+        noise = normal_quantile(0.95) * float(np.median(seen.carried))
         half = float(self.find_widths(np.array([1000.0]), 1.0, noise, 0.95)[0])
         return (
             f"{len(seen.predicted)} counts of columns that were never measured together: the model "
@@ -219,4 +219,4 @@ class Check:
         noise = np.hypot(seen.carried, seen.stddev)
         scale = np.hypot(self._find_deviation(seen.predicted), noise)
         ratios = np.abs(seen.checked - seen.predicted) / scale
-        return max(float(np.quantile(ratios, level)), student_quantile(level, 10_000))
+        return max(float(np.quantile(ratios, level)), normal_quantile(level))

@@ -16,7 +16,7 @@ from juncture.fit.error_bounds import ErrorBounds
 from juncture.fit.plain_estimates import PlainEstimate, PlainEstimates
 from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
 from juncture.fit.selection_proof import SelectionProof
-from juncture.fit.widths import Kind, Reach, Widths, check_level, student_quantile
+from juncture.fit.widths import Kind, Reach, Widths, check_level, normal_quantile
 from juncture.model.model import Model
 from juncture.model.query_parts import answer_parts
 from juncture.model.sql.replication import Moments, OutputKind, ReplicatedColumn, Replies
@@ -120,7 +120,7 @@ class Uncertainty:
     @cached_property
     def widths(self) -> Widths:
         """How wide intervals are."""
-        return Widths(self.model, self.replicas, self.plain)
+        return Widths(self.replicas, self.plain)
 
     def project(
         self, attributes: Iterable[str], level: float, *, population: bool
@@ -196,14 +196,14 @@ class Uncertainty:
         else:  # the records of a replica are a sample from the model
             with np.errstate(invalid="ignore"):
                 spread = np.nanmean((counted[:-1] - answers) ** 2, axis=0)
-        more = _find_normal(asked) ** 2 * spread
+        more = normal_quantile(asked.level) ** 2 * spread
         return Reach(np.sqrt(reach.down**2 + more), np.sqrt(reach.up**2 + more))
 
     def _find_assumed(self, query: Kron, answers: Vector, kind: Kind, asked: _Asked) -> Vector:
         """The half-widths of assumed answers, as the check says; not a number without one."""
         if self.check is None:
             return np.full(answers.shape, self._find_proved(query, asked))
-        noise = self.carried.find(query, _find_normal(asked)).reshape(answers.shape)
+        noise = self.carried.find(query, normal_quantile(asked.level)).reshape(answers.shape)
         if kind is Kind.COUNT:
             return self._find_moment_widths(Moments(answers, np.ones(answers.shape), noise), asked)
         domain = self.model.domain
@@ -233,7 +233,7 @@ class Uncertainty:
         if asked.population:
             share = np.clip(moments.n / self.model.total, 0.0, 1.0)
             spread = moments.size**2 * np.maximum(moments.n, 1.0) * (1.0 - share)
-            widths = np.sqrt(widths**2 + _find_normal(asked) ** 2 * spread)
+            widths = np.sqrt(widths**2 + normal_quantile(asked.level) ** 2 * spread)
         return np.asarray(widths)
 
     def ask(self, query: Kron) -> Vector | None:
@@ -288,7 +288,7 @@ class Uncertainty:
             return share * value, share * stddev
 
         def ask_noise(part: Kron) -> Vector:
-            return share * self.carried.find(part, _find_normal(asked))
+            return share * self.carried.find(part, normal_quantile(asked.level))
 
         replies = Replies(n, ask, self.bases.find, ask_plain, ask_noise)
         made = self.model.sql_replicated(query, replies, *limits)
@@ -359,11 +359,6 @@ class Uncertainty:
 
 def _no_intervals(n: int) -> list[CellInterval | None]:
     return [None] * n
-
-
-def _find_normal(asked: _Asked) -> float:
-    """The two-sided quantile of the normal distribution."""
-    return student_quantile(asked.level, 10_000)
 
 
 def _to_number(value: object) -> float:
