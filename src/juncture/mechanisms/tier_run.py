@@ -45,7 +45,8 @@ if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
 # leave; a triple must be off by all of it.
 _PAIR_PENALTY, _TRIPLE_PENALTY = 0.6, 1.0
 # Noise lifts the best of m candidates by the logarithm of m times its scale: so much of that is
-# asked for on top where pairs are chosen one by one, and where triples are.
+# asked for on top where pairs are chosen one by one, and where triples are; but no more than what
+# measuring would leave, since a table that only noise has chosen does no more harm.
 _PAIR_LIFT, _TRIPLE_LIFT = 0.5, 0.7
 # A pair is measured without a choice where chance alone ties its columns by so many times what
 # measuring would leave.
@@ -288,7 +289,8 @@ class TierRun:
     ) -> list[Clique]:
         """Tables that are off: at most n one by one, then, within the limit, many at once.
 
-        One by one, a table must be off by what the noise of the choice lifts the best of so many.
+        One by one, a table must be off by what the noise of the choice lifts the best of so many,
+        unless measuring it for nothing would harm less.
         """
         chosen = self.choose_ones(tables, offer, n) if n > 0 else []
         rest = {clique: table for clique, table in tables.items() if clique not in set(chosen)}
@@ -304,9 +306,10 @@ class TierRun:
         price = self.take_price(_ONES_PART * offer.share)
         weights = {clique: offer.weights[clique] for clique in tables}
         lift = offer.lift * self.find_scale(price.share(1.0 / n)) * math.log(len(tables))
+        lift *= max(weights.values())
         penalties = {
             clique: self.find_penalty(clique, table, offer, noise)
-            + lift * max(weights.values()) / weights[clique]
+            + min(lift / weights[clique], self.expect_joint_error(clique, table, noise))
             for clique, table in tables.items()
         }
         return self.choose(tables, penalties, weights, n, price)
