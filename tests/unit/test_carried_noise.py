@@ -77,6 +77,8 @@ def test_models_far_from_what_was_measured() -> None:
     noise = CarriedNoise(model, PlainEstimates(DOMAIN, singles))
     found = noise.find(Kron({"a": Identity()}))
     assert found == pytest.approx(TOTAL * np.abs(np.array(SHARES["a"]) - 1 / 3), rel=0.01)
+    more = noise.find(Kron({"a": Identity()}), 51.0)  # beside 50 more deviations, what it is off
+    assert more == pytest.approx(found + 50.0, rel=0.01)
 
 
 def test_averages_of_a_column_that_noise_hides() -> None:

@@ -14,8 +14,9 @@ too, of which the model may show nothing at all: p is zero then, and s q is left
 
 How far an answer may be off is not as many times that root as a normal number's would be: where
 both shares are hidden by noise, s t is left, and shares that are twice s and twice t are four times
-the product. So it is asked for with deviations that are as large as the level wants. A model that
-is further than that from what was measured of a column is off by what it is off.
+the product. So it is asked for with deviations that are as large as the level wants. A fit has a
+bias too, where noise in empty values becomes records. It shows where the model is further than one
+deviation from what was measured of a column: what lies beyond is added.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class CarriedNoise:
             if np.isfinite(stddev).all():
                 break
         gap = np.abs(self.model.answer(asked).reshape(-1) - value)
-        return np.nan_to_num(np.maximum(times * stddev, gap))
+        return np.nan_to_num(times * stddev + np.maximum(gap - stddev, 0.0))
 
 
 def _move(name: str, block: Block, size: int) -> list[Kron]:
