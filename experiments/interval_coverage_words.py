@@ -35,7 +35,8 @@ many of a hundred answers lay inside their interval of 95 %, by form and, for co
 the true answer; empty where there are fewer than ten. The last column is the median half-width of
 counts over their median error. Tables are cut to the columns of their five smallest triples of the
 paper, or of ten random pairs. Constants were chosen on {", ".join(TUNED_ON)},
-none on {" and ".join(TESTED_ON)}. Answers of one run depend on each other. Of {N_CELLS} cells,
+none on {" and ".join(TESTED_ON)}, but that counts may reach zero was added after a look at loans.
+Answers of one run depend on each other. Of {N_CELLS} cells,
 those of five tables, three mechanisms, two noises and three epsilons, {n_run} were run; the others
 were not.
 
