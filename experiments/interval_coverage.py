@@ -7,8 +7,8 @@ by basis, by form and by the size of the true answer, with the median half-width
 
 A run takes twenty fits, so tables are cut: the paper's smallest triples of each data set, and the
 columns that are in them; or, for Adult's pairs, random pairs of its columns. The rule was chosen on
-Titanic, Stroke and Adult's triples, with other seeds. Nothing was chosen on Adult's pairs; a look at
-what was missed on Loans brought one rule, that counts may reach zero.
+Titanic, Stroke and Adult's triples, with other seeds. Nothing was chosen on Adult's pairs; a look
+at what was missed on Loans brought one rule, that counts may reach zero.
 """
 
 from __future__ import annotations
