@@ -145,10 +145,8 @@ class Widths:
         if kind is Kind.COUNT:
             doubtful = moments.replicas_bias > _DOUBTFUL * answers
             near_zero = answers < _CONTRADICTED * plain.stddev
-            down = np.where(
-                loose & doubtful & near_zero, np.maximum(reach.down, answers), reach.down
-            )
-            reach = Reach(down, reach.up)
+            whole = np.where(loose & doubtful & near_zero, answers, 0.0)
+            reach = Reach(np.maximum(reach.down, whole), reach.up)
         return _reach_plain(reach, plain, answers, factor, loose, kind)
 
     def _find_moments(self, errors: Vector) -> _Moments:
@@ -198,4 +196,4 @@ def normal_quantile(level: float) -> float:
     >>> round(normal_quantile(0.95), 3)
     1.96
     """
-    return NormalDist().inv_cdf(0.5 + level / 2.0)
+    return -NormalDist().inv_cdf((1.0 - level) / 2.0)  # never of 1, however near the level is
