@@ -64,9 +64,9 @@ def compare(offs: Vector, biases: Vector) -> Strain:
     - `offs`: what the fit says less plain estimates, in deviations of these.
     - `biases`: the bias of replicas on the same questions, in the same units.
 
-    >>> biases = np.array([2.0, 4.0, 6.0, 8.0])
+    >>> biases = np.array([0.5, 1.0, 1.5, 2.0])
     >>> round(compare(3.0 * biases, biases).bias_factor, 2), compare(biases, biases).spread
-    (2.94, 1.0)
+    (2.39, 1.0)
     """
     offs = np.clip(offs, -_MAX_OFF, _MAX_OFF)
     known = _USUAL_DEVIATION**-2.0
