@@ -42,6 +42,9 @@ from juncture.tables.measurement import Measurement
 Single = NDArray[np.float32]
 
 _MAX_RECORDS = 10_000_000
+# Fits of trees with fewer cells keep the interpreter busy, not the processor: threads would wait
+# for each other.
+_MIN_THREADED_CELLS = 50_000
 # A total that agrees with its own estimate to this share of it was estimated.
 _SAME_TOTAL = 1e-6
 
@@ -182,10 +185,16 @@ class _Workshop:
         """All replicas."""
         drawn = [self.draw(index) for index in range(self.recipe.n_replicas)]
         drawn.append(self.take_model())
-        with ThreadPoolExecutor(max_workers=min(cpu_count(), len(drawn))) as pool:
+        with ThreadPoolExecutor(max_workers=self.find_n_threads()) as pool:
             rows = list(pool.map(self.fit, [noisy for _, noisy in drawn]))
         counted = np.array([counts for counts, _ in drawn], dtype=np.float32)
         return Replicas(self.recipe, self.layout, self.model.total, np.array(rows), counted)
+
+    def find_n_threads(self) -> int:
+        """How many fits are worth making at once."""
+        is_long = isinstance(self.model.oracle, Particles)
+        is_long = is_long or self.model.plan.cells >= _MIN_THREADED_CELLS
+        return min(cpu_count(), self.recipe.n_rows) if is_long else 1
 
     @property
     def to_the_end(self) -> Solver:
