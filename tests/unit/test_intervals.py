@@ -18,7 +18,6 @@ from juncture.fit.basis import Bases, Basis
 from juncture.fit.plain_estimates import PlainEstimate
 from juncture.fit.replicas import ReplicaRecipe, Replicas, make_replicas
 from juncture.fit.solvers import EarlyStopping
-from juncture.fit.strain import compare
 from juncture.fit.widths import Kind, Widths
 from juncture.publish.intervals import CellInterval, IntervalSqlAnswer
 from juncture.tables.noise import Noise
@@ -305,20 +304,6 @@ def test_measurements_that_contradict_each_other_strain_the_fit() -> None:
     other = jn.Measurement(("a", "b"), measured[0].values[::-1].copy(), stddev=8.0)
     strained = make_release([*measured, other], total=500.0).uncertainty.widths.strain
     assert strained.spread > 2.0
-
-
-def test_the_bias_of_replicas_is_scaled_to_what_was_measured() -> None:
-    """By as much as plain estimates say, by what is usual where they are silent, never by less."""
-    rng = np.random.default_rng(0)
-    biases = rng.exponential(0.3, 400)
-    offs = 2.0 * biases + rng.normal(0.0, 1.0, 400)
-    found = compare(offs, biases)
-    assert found.bias_factor == pytest.approx(2.0, abs=4.0 / float(np.sqrt(biases @ biases)))
-    assert found.spread == pytest.approx(1.0, abs=0.1)
-    assert compare(offs, 1e-3 * biases).bias_factor == pytest.approx(1.25, abs=0.1)
-    assert compare(np.zeros(0), np.zeros(0)) == (1.25, 1.0)
-    assert compare(-offs, biases).bias_factor == 1.0
-    assert compare(3.0 * rng.normal(0.0, 1.0, 400), biases).spread > 2.5
 
 
 def test_a_count_that_may_be_noise_alone_reaches_zero(release: jn.Release) -> None:
