@@ -181,6 +181,17 @@ def test_triples_are_in_doubt_by_the_noise_on_columns_that_no_pair_tells(
     assert of_pairs["c", "d"] == pytest.approx(noise[0] * np.sqrt(8.0))
 
 
+def test_the_noise_of_a_choice_counts_no_more_than_a_wrong_choice_would_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much noise may lift the best of many, a pair that is far off is chosen by itself."""
+    monkeypatch.setattr(tier_run, "_PAIR_LIFT", 1e9)
+    monkeypatch.setattr(tier_run, "_SURE", np.inf)
+    monkeypatch.setattr(tier_run.TierRun, "choose_group", lambda *_: [])
+    result, _ = run(tmp_path, Tiers(BUDGET), Workload.all_marginals(DOMAIN, 2))
+    assert ("a", "b") in {each.clique for each in result.measurements}
+
+
 def test_where_noise_is_below_chance_pairs_are_measured_without_a_choice(tmp_path: Path) -> None:
     """Columns of 20,000 records are tied by chance, by more than so little noise leaves."""
     result, ledger = run(
