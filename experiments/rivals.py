@@ -38,7 +38,7 @@ class Synthesis(NamedTuple):
     """What a mechanism made of a table."""
 
     records: NDArray[np.integer]
-    """Synthetic ones: a row of codes for each."""
+    """Synthetic ones, as many as the table's: a row of codes for each."""
     answer: Callable[[Clique], Table]
     """The model's table of a clique, where it was asked for."""
     busy: float
@@ -48,6 +48,8 @@ class Synthesis(NamedTuple):
     peak_mb: int
     measured: int
     """How many measurements were made."""
+    draw: Callable[[int], NDArray[np.integer]] | None = None
+    """As many other records as one likes; a peer gives those alone that it made."""
 
 
 class NotDone(Exception):
@@ -95,15 +97,19 @@ def run_mechanism(
         result = mechanism.run(curator, workload)
     model = result.model
     assert model is not None
-    drawn = model.synthesize(len(codes), rng=seed)
-    records = np.array([drawn[name] for name in workload.domain]).T
+
+    def draw(n: int) -> NDArray[np.integer]:
+        drawn = model.synthesize(n, rng=seed)
+        return np.array([drawn[name] for name in workload.domain]).T
+
     return Synthesis(
-        records=records,
+        records=draw(len(codes)),
         answer=lambda clique: np.asarray(model.project(clique).values),
         busy=watch.busy,
         wall=watch.wall,
         peak_mb=find_peak_mb(),
         measured=len(result.measurements),
+        draw=draw,
     )
 
 
