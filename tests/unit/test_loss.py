@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from juncture.errors import InvalidInput
+from juncture.fit import sparse_queries
 from juncture.fit.loss import CustomLoss, FitLoss, Kind
 from juncture.tables.domain import Domain
 from juncture.tables.factor import Factor
@@ -72,13 +73,26 @@ def expected(kind: Kind, marginals: Any) -> float:
     return total
 
 
+@pytest.fixture(params=["small queries together", "one by one"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways in which queries with several answers are computed."""
+    if request.param == "one by one":
+        monkeypatch.setattr(sparse_queries, "_MAX_ENTRIES", 0)
+    loss = FitLoss(LAYOUT, MEASUREMENTS, "l2")
+    assert bool(loss._others) == (request.param == "one by one")
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("kind", list(Kind))
 def test_value(kind: Kind) -> None:
     """The value is the formula's, for repeated, permuted, nested and queried cliques."""
-    value, _ = FitLoss(LAYOUT, MEASUREMENTS, kind).value_and_gradient(MARGINALS)
+    loss = FitLoss(LAYOUT, MEASUREMENTS, kind)
+    value, _ = loss.value_and_gradient(MARGINALS)
     assert value == pytest.approx(expected(kind, MARGINALS))
+    assert loss.value(MARGINALS) == pytest.approx(value)
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("kind", list(Kind))
 def test_gradient(kind: Kind) -> None:
     """The gradient equals central differences in every cell."""

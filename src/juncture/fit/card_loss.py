@@ -1,6 +1,6 @@
 """The loss of a fit whose vectors lie on a card: the same terms, with all their numbers there.
 
-Plain counts are one quadratic over the whole vector, single queries one sparse matrix. Of any other
+Plain counts are one quadratic over the whole vector, small queries one sparse matrix. Of any other
 query, each block is applied along its axis: identities and prefix sums as they are, everything else
 as a matrix, sparse where it was given so.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from juncture.engine import vector_ops
 from juncture.engine.gpu.runner import Array, Modules
 from juncture.fit.loss import FitLoss, Quadratic, Term
-from juncture.fit.single_queries import SingleQueries
+from juncture.fit.sparse_queries import SparseQueries
 from juncture.tables.domain import Clique
 from juncture.tables.layout import Layout, Vector
 from juncture.tables.queries.blocks import Block, Identity, Matrix, Prefix
@@ -186,10 +186,10 @@ class _CardTerm:
 
 
 class _CardQueries:
-    """Single queries on many cliques as one sparse matrix over the vector."""
+    """Small queries on many cliques as one sparse matrix over the vector."""
 
     def __init__(
-        self, queries: SingleQueries, size: int, modules: Modules, number: np.dtype[Any]
+        self, queries: SparseQueries, size: int, modules: Modules, number: np.dtype[Any]
     ) -> None:
         matrix = queries.to_matrix(size).astype(number)
         self._matrix = modules.sparse.csr_matrix(matrix)
@@ -197,9 +197,9 @@ class _CardQueries:
         self._targets = modules.put(queries.targets, number)
 
     def errors(self, marginals: Array) -> Array:
-        """See `SingleQueries.errors`."""
+        """See `SparseQueries.errors`."""
         return self._matrix @ marginals - self._targets
 
     def add_slope(self, gradient: Array, slope: Array) -> None:
-        """See `SingleQueries.add_slope`."""
+        """See `SparseQueries.add_slope`."""
         gradient += self._transposed @ slope

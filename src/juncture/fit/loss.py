@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from juncture.engine import vector_ops
 from juncture.errors import InvalidInput
-from juncture.fit.single_queries import SingleQueries, SingleQuery
+from juncture.fit.sparse_queries import SparseQueries, SparseQuery, find_entries
 from juncture.tables.domain import Clique
 from juncture.tables.factor import Factor
 from juncture.tables.layout import Layout, Vector
@@ -99,7 +99,7 @@ class FitLoss:
     """The sum of all measurements' terms.
 
     Plain counts with a squared term make up one quadratic over the whole flat vector, so that a
-    thousand of them cost no more than the numbers they hold; single queries make up one sparse
+    thousand of them cost no more than the numbers they hold; small queries make up one sparse
     matrix; all others are computed one by one.
     """
 
@@ -111,14 +111,18 @@ class FitLoss:
     def _set_terms(self, terms: list[Term]) -> None:
         self.terms = terms
         self.is_smooth = all(term.squared for term in terms)
-        self._others = [term for term in terms if not term.plain and len(term.values) != 1]
-        single = [term for term in terms if not term.plain and len(term.values) == 1]
-        groups = [
-            (squared, [t for t in single if t.squared is squared]) for squared in (True, False)
-        ]
+        self._others = list[Term]()
+        small: dict[bool, list[SparseQuery]] = {True: [], False: []}
+        for term in terms:
+            entries = None if term.plain else find_entries(term.operator)
+            if entries is not None:
+                query = SparseQuery(term.clique, term.values, term.stddev, entries)
+                small[term.squared].append(query)
+            elif not term.plain:
+                self._others.append(term)
         self._batches = [
-            (SingleQueries(self.layout, [_single_query(term) for term in group]), squared)
-            for squared, group in groups
+            (SparseQueries(self.layout, group), squared)
+            for squared, group in small.items()
             if group
         ]
         self._squares: Quadratic | None = None
@@ -251,10 +255,6 @@ def _make_term(layout: Layout, measurement: Measurement, kind: Kind) -> Term:
     return Term(
         measurement.clique, operator, measurement.values, stddev, squared, noise, counts_cells
     )
-
-
-def _single_query(term: Term) -> SingleQuery:
-    return SingleQuery(term.clique, term.operator, float(term.values[0]), float(term.stddev[0]))
 
 
 def _quadratic(layout: Layout, terms: Sequence[Term]) -> Quadratic:

@@ -181,13 +181,13 @@ class _Product(Operator):
     def apply(self, table: Array) -> Array:
         answers = table.reshape(self.sizes)
         for axis, block in enumerate(self.blocks):
-            answers = np.moveaxis(block.apply(np.moveaxis(answers, axis, -1)), -1, axis)
+            answers = block.apply(answers.swapaxes(axis, -1)).swapaxes(axis, -1)
         return answers.reshape(-1)
 
     def adjoint(self, answers: Array) -> Array:
         table = answers.reshape(self._rows)
         for axis, (block, size) in enumerate(zip(self.blocks, self.sizes, strict=True)):
-            table = np.moveaxis(block.adjoint(np.moveaxis(table, axis, -1), size), -1, axis)
+            table = block.adjoint(table.swapaxes(axis, -1), size).swapaxes(axis, -1)
         return table.reshape(self.shape)
 
     def column_sums(self) -> Array:
