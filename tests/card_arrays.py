@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from scipy.sparse import csr_matrix
 
 from juncture.engine import vector_ops
 from juncture.engine.gpu.interpreter import NumpyDevice
@@ -68,8 +70,23 @@ def _keep_there(function: Any, given: Any, options: Any) -> Any:
     return CardArray(np.asarray(function(*_unwrap(given), **_unwrap(options))))
 
 
+class CardMatrix:
+    """A sparse matrix that takes and gives arrays of a card alone."""
+
+    def __init__(self, matrix: Any) -> None:
+        self._matrix = csr_matrix(matrix)
+
+    def __matmul__(self, vector: CardArray) -> CardArray:
+        return CardArray(self._matrix @ vector.values)
+
+
 class CardModules(Modules):
     """Arrays that are not NumPy's."""
+
+    @property
+    def sparse(self) -> Any:
+        """See `Modules.sparse`."""
+        return SimpleNamespace(csr_matrix=CardMatrix)
 
     def put(self, array: Any, dtype: Any = None) -> CardArray:
         """See `Modules.put`."""

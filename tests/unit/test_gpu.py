@@ -27,6 +27,7 @@ from juncture.engine.oracle_choice import Reason, choose_oracle, count_card_byte
 from juncture.engine.plan import Plan
 from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput
+from juncture.fit import sparse_queries
 from juncture.fit.card_loss import CardLoss
 from juncture.fit.loss import FitLoss
 from juncture.fit.solvers import Accelerated, EarlyStopping, Smoothed
@@ -157,8 +158,15 @@ QUERIES: list[tuple[tuple[str, ...], Any]] = [
 
 @pytest.mark.parametrize("kind", ["l2", "l1"])
 @pytest.mark.parametrize("width", [0.0, 0.7])
-def test_losses_on_a_card(kind: str, width: float) -> None:
-    """Values and gradients of every kind of query are those of the loss on the processor."""
+@pytest.mark.parametrize("max_entries", [0, 20_000])
+def test_losses_on_a_card(
+    kind: str, width: float, max_entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values and gradients of every kind of query are those of the loss on the processor.
+
+    Both of queries that are computed one by one, and of those that are small.
+    """
+    monkeypatch.setattr(sparse_queries, "_MAX_ENTRIES", max_entries)
     rng = np.random.default_rng(4)
     plan = Plan.build(DOMAIN, [clique for clique, _ in QUERIES])
     measurements = []
