@@ -83,6 +83,7 @@ bench: setup $(BENCH_VENV)/ready  ## Time the package beside its peers, in one r
 	@$(BIN)/python bench/networks.py --peer-python $(BENCH_VENV)/bin/python
 	@$(BIN)/python bench/questions.py
 	@$(BIN)/python bench/intervals.py
+	@$(BIN)/python bench/small_queries.py
 	@$(BIN)/python bench/wide_tables.py
 	@$(BIN)/python bench/persons.py
 	@$(BIN)/python bench/persons.py --engine spark
