@@ -50,7 +50,8 @@ def sample(
     By default, counts in the file are close to what the release answers. Independent draws differ
     from that by chance, as a simulation needs; any number of them takes the same memory. If
     the release contains a schema, columns have the same kinds of values as the table: numbers and
-    dates are drawn inside their bins.
+    dates are drawn inside their bins. A classifier learns a little more from ten times as many
+    records as the table has.
 
     \b
     Examples:
