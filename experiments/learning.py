@@ -73,7 +73,7 @@ def run(cell: Cell, context: Context) -> Rows:
         return [{**row, "auc": find_auc(domain, seen, held_out, target, python)}]
     workload = {
         PAIRS: Workload.all_marginals(domain, 2),
-        TARGET: Workload.with_target(domain, target),
+        TARGET: Workload.with_target(domain, target, 2),
         TARGET_TRIPLES: Workload.with_target(domain, target, 3),
     }[cell["workload"]]
     try:

@@ -50,11 +50,13 @@ def test_sets_that_are_too_large_leave_what_lies_below_them() -> None:
 
 def test_a_target_with_every_two_others() -> None:
     """All triples that hold it; of those too large, their pairs."""
-    triples = Workload.with_target(DOMAIN, "small", 3)
+    triples = Workload.with_target(DOMAIN, "small")
     assert set(triples.cliques) == {
         ("big", "wide", "small"), ("big", "small", "tiny"), ("wide", "small", "tiny"),
     }  # fmt: skip
-    few = Workload.with_target(DOMAIN, "small", 3, max_cells=1200)
+    few = Workload.with_target(DOMAIN, "small", max_cells=1200)
+    pairs = Workload.with_target(DOMAIN, "small", 2)
+    assert set(pairs.cliques) == {("big", "small"), ("wide", "small"), ("small", "tiny")}
     assert set(few.cliques) == {("big", "small", "tiny"), ("wide", "small", "tiny")}
     assert Workload.with_target(Domain({"x": 2}), "x").cliques == (("x",),)
 

@@ -195,8 +195,8 @@ Target = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="Ask for the counts over this column with each other one: for predicting it. With "
-        "--marginals 3, with every two others.",
+        help="Ask for the counts over this column with every two others: for predicting it. With "
+        "--marginals 2, with each other one.",
     ),
 ]
 MaxCells = Annotated[
@@ -206,7 +206,7 @@ MaxCells = Annotated[
         metavar="N",
         min=1,
         help="Leave out sets of columns with more cells, and ask for smaller sets in their place. "
-        "The default is a million where nothing else is asked for, and no limit otherwise.",
+        "The default is a million where nothing but --target is asked for, and no limit otherwise.",
     ),
 ]
 Weights = Annotated[
@@ -304,15 +304,16 @@ class WorkloadOptions:
             return Workload.random_marginals(
                 domain, self.triples, 3, rng=self.seed, max_cells=self.max_cells
             )
-        if options == (None, None, None) and self.max_cells is None:
-            return Workload.default(domain)
+        if self.marginals is None and self.max_cells is None:
+            return Workload.default(domain, self.target)
         return self._take_all(domain)
 
     def _take_all(self, domain: Domain) -> Workload:
         """Every set of so many columns, or those with the target."""
         from juncture.tables.workload import Workload
 
-        columns = min(2, len(domain)) if self.marginals is None else self.marginals
+        usual = min(2 if self.target is None else 3, len(domain))
+        columns = usual if self.marginals is None else self.marginals
         if not 1 <= columns <= len(domain):
             raise InvalidInput(
                 f"`--marginals` must be between 1 and the {len(domain)} columns; got {columns}. "

@@ -101,26 +101,34 @@ class Workload:
         return cls.of_marginals(domain, _choose_small(domain, sets, max_cells))
 
     @classmethod
-    def default(cls, domain: Domain) -> Workload:
+    def default(cls, domain: Domain, target: str | None = None) -> Workload:
         """What is asked for where nobody says: every pair of at most a million cells.
+
+        With a column that somebody would predict, every triple of at most so many with it.
 
         >>> Workload.default(Domain({"id": 5000, "street": 900, "sex": 2})).cliques
         (('id', 'sex'), ('street', 'sex'))
         """
+        if target is not None:
+            return cls.with_target(domain, target, max_cells=DEFAULT_MAX_CELLS)
         columns = min(DEFAULT_COLUMNS, len(domain))
         return cls.all_marginals(domain, columns, max_cells=DEFAULT_MAX_CELLS)
 
     @classmethod
     def with_target(
-        cls, domain: Domain, target: str, k: int = 2, *, max_cells: int | None = None
+        cls, domain: Domain, target: str, k: int = 3, *, max_cells: int | None = None
     ) -> Workload:
         """Every count of every set of `k` columns with a column in it that somebody would predict.
 
-        Single columns follow from the pairs. With `k` of 3, how two columns together tell of the
-        target counts too. Sets that are too large are left out as in `all_marginals`.
+        Three columns tell how two together speak of the target, and how the two depend on each
+        other: classifiers learn more from that than from pairs with the target alone. Sets that
+        are too large are left out as in `all_marginals`.
 
-        >>> Workload.with_target(Domain({"age": 3, "sex": 2, "income": 2}), "income").cliques
-        (('age', 'income'), ('sex', 'income'))
+        >>> domain = Domain({"age": 3, "sex": 2, "town": 9, "pay": 2})
+        >>> Workload.with_target(domain, "pay").cliques
+        (('age', 'sex', 'pay'), ('age', 'town', 'pay'), ('sex', 'town', 'pay'))
+        >>> Workload.with_target(domain, "pay", 2).cliques
+        (('age', 'pay'), ('sex', 'pay'), ('town', 'pay'))
         """
         (name,) = domain.project([target])
         others = [other for other in domain if other != name]

@@ -43,7 +43,7 @@ class Synthesizer:
     - `missing`: which columns may have missing values: names, or True for all of `columns`. Texts
       whose values are found may always be missing.
     - `schema`: what the columns may hold, as a `Schema` or a TOML file, instead of `columns`.
-    - `target`: a column to be predicted from the others: every column is measured with it.
+    - `target`: a column to be predicted from the others: every two columns are asked for with it.
     - `workload`, `mechanism`, `neighbours`: as for `juncture.release`.
     - `ledger`: a file that records what all fits spend together, and refuses more. Without one,
       each fit is accounted for alone: two fits of one table cost the sum of their budgets.
@@ -153,7 +153,7 @@ class Synthesizer:
             return self.workload
         if self.workload is not None:
             raise InvalidInput("`workload` must be None where `target` is given; got both.")
-        return Workload.with_target(schema.widest.domain, self.target)
+        return Workload.default(schema.widest.domain, self.target)
 
 
 _PARAMETERS = (
