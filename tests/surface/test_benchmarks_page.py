@@ -51,6 +51,21 @@ def test_the_coverage_of_intervals_is_fresh(monkeypatch: pytest.MonkeyPatch) -> 
     assert f"| measured | adult | {len(rows)} | {share:.1f} |" in page
 
 
+def test_the_tables_of_tiers_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables on its page are those of the kept rows."""
+    tool = load("build_tiers", monkeypatch)
+    page = tool.PAGE.read_text()
+    assert tool.render_page(page) == page, "Run tools/build_tiers.py."
+    rows = {
+        (r["mechanism"], r["seed"]): float(r["error"])
+        for r in tool.read_rows("adaptive")
+        if (r["data"], r["k"], r["epsilon"]) == ("titanic-aim", "3", "0.3") and r["error"]
+    }
+    seeds = [seed for mechanism, seed in rows if mechanism == "tiers"]
+    ratio = sum(rows["tiers", seed] / rows["aim", seed] for seed in seeds) / len(seeds)
+    assert f"| titanic-aim, triples | {ratio:.2f} ({len(seeds)}) |" in page
+
+
 def test_pictures_of_choices_are_fresh_and_to_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are what the tool draws; the bounds are those of the page on the guarantee."""
     tool = load("build_choice_pictures", monkeypatch)

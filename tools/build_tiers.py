@@ -1,0 +1,94 @@
+"""Write the tables of docs/tiers.md: Tiers beside AIM, and what each of its parts is worth.
+
+Their figures come from the kept rows of the experiments `adaptive` and `ablation`. They stand
+between two marks on the page; the rest of it is written by people. A test compares the page with
+what it would be.
+"""
+
+from __future__ import annotations
+
+from statistics import mean
+
+from build_benchmarks import ROOT, Row, read_rows
+
+PAGE = ROOT / "docs" / "tiers.md"
+BEGIN, END = "<!-- tables: written by tools/build_tiers.py -->\n", "<!-- end of tables -->"
+EPSILONS = ("0.3", "1", "3")
+KINDS = {"2": "pairs", "3": "triples"}
+WHOLE = "the whole"
+Errors = dict[tuple[str, ...], float]
+
+
+def main() -> None:
+    """Write the page with fresh tables."""
+    PAGE.write_text(render_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"wrote {PAGE}")
+
+
+def render_page(page: str) -> str:
+    """The page with what stands between the marks made anew."""
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{render_tables()}\n{END}{after}"
+
+
+def render_tables() -> str:
+    """Both tables, with what they show."""
+    return f"""The error of `Tiers` over AIM's by epsilon, the mean of so many paired seeds:
+
+{render_rivals(read_rows("adaptive"))}
+
+The error over all triples at epsilon 1 without a part of `Tiers`, over that of the whole at the
+same seeds. Above 1, the part is worth something there:
+
+{render_parts(read_rows("ablation"))}
+"""
+
+
+def render_rivals(rows: list[Row]) -> str:
+    """A line for each table and kind of marginal."""
+    errors = _read_errors(rows, "mechanism", ("data", "k", "epsilon", "seed"))
+    lines = [
+        (f"{data}, {kind}", *(_compare(errors, "tiers", "aim", (data, k, e)) for e in EPSILONS))
+        for data in dict.fromkeys(row["data"] for row in rows)
+        for k, kind in KINDS.items()
+    ]
+    return _lay_out(("table", *EPSILONS), lines)
+
+
+def render_parts(rows: list[Row]) -> str:
+    """A line for each part that was taken out."""
+    errors = _read_errors(rows, "variant", ("data", "seed"))
+    data = list(dict.fromkeys(row["data"] for row in rows))
+    lines = [
+        (variant, *(_compare(errors, variant, WHOLE, (name,)) for name in data))
+        for variant in errors
+        if variant != WHOLE
+    ]
+    return _lay_out(("change", *data), lines)
+
+
+def _read_errors(rows: list[Row], name: str, keys: tuple[str, ...]) -> dict[str, Errors]:
+    """The errors of each mechanism or variant, by what else tells rows apart."""
+    errors: dict[str, Errors] = {row[name]: {} for row in rows}
+    for row in rows:
+        if row["error"]:
+            errors[row[name]][tuple(row[key] for key in keys)] = float(row["error"])
+    return errors
+
+
+def _compare(errors: dict[str, Errors], one: str, other: str, place: tuple[str, ...]) -> str:
+    """The mean ratio at the seeds that both have, and their number."""
+    base = errors[other]
+    shared = [key for key in errors[one] if key[:-1] == place and key in base]
+    ratios = [errors[one][key] / base[key] for key in shared]
+    return f"{mean(ratios):.2f} ({len(ratios)})" if ratios else ""
+
+
+def _lay_out(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+    rule = ("---", *("---:" for _ in head[1:]))
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
+
+
+if __name__ == "__main__":
+    main()
