@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from juncture.model.record_distribution import RecordDistribution
 from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
+from juncture.privacy.score import GroupError
 from juncture.private.simulated import SimulatedCurator
 from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Domain
@@ -244,6 +246,48 @@ def test_many_weak_triples_are_found_together(tmp_path: Path) -> None:
     workload = Workload.all_marginals(flags, 3)
     result, _ = run(tmp_path, Tiers(Budget(rho=0.3)), workload, source=CodedTable(flags, codes))
     assert len(result.details["triples"]) >= 60
+
+
+def test_a_group_must_be_worth_what_it_takes_from_the_tables_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All triples rest on the columns: less for these is a loss for every one of them.
+
+    Noise falls with the root of the share, so what columns get without a group and with it says by
+    how much each doubt grows.
+    """
+    monkeypatch.setattr(tier_run.TierRun, "choose_pairs", lambda *_: [])
+    monkeypatch.setattr(tier_run.TierRun, "choose_ones", lambda *_: [])
+    seen = list[tuple[list[int], list[float]]]()
+    expected = list[list[float]]()
+    choose_group = tier_run.TierRun.choose_group
+
+    def spy(
+        self: tier_run.TierRun, tables: dict[tuple[str, ...], np.ndarray], offer: tier_run._Offer,
+        max_tables: int,
+    ) -> list[tuple[str, ...]]:  # fmt: skip
+        left = self.left - offer.share
+        known, weights = offer.known_share, {c: offer.weights[c] for c in tables}
+        doubt = sum(weights[c] * offer.doubts[c] for c in tables) / sum(weights.values())
+        n_groups = [0, *sorted({-(-len(tables) // 2**i) for i in range(tier_run._N_GROUPS)})]
+        falls = [(1.0 + left / (len(DOMAIN) + n) / known) ** -0.5 for n in n_groups]
+        expected.append([doubt * (fall - falls[0]) for fall in falls])
+        return choose_group(self, tables, offer, max_tables)
+
+    def note(tables: Any, groups: Any, penalties: Any, **rest: Any) -> GroupError:
+        seen.append(([len(group) for group in groups], list(penalties)))
+        return GroupError(tables, groups, penalties, **rest)
+
+    monkeypatch.setattr(tier_run.TierRun, "choose_group", spy)
+    monkeypatch.setattr(tier_run, "GroupError", note)
+    run(tmp_path / "with", Tiers(Budget(rho=0.01)), source=independent_table())
+    monkeypatch.setattr(tier_run.TierRun, "expect_dilution", lambda *_: 0.0)
+    run(tmp_path / "without", Tiers(Budget(rho=0.01)), source=independent_table())
+    (sizes, paid), (_, plain) = seen
+    assert sizes == [0, 3, 5, 10, 20]
+    lost = np.subtract(paid, plain)
+    np.testing.assert_allclose(lost, expected[0], rtol=0.01)
+    assert (np.diff(lost) > 0.0).all()
 
 
 def test_triples_are_looked_for_where_no_pair_depends(

@@ -98,6 +98,8 @@ class _Offer(NamedTuple):
     """How many tables are expected to share what is left."""
     n_beside: int
     """How many tables are measured beside those that are chosen."""
+    known_share: float = 0.0
+    """The share of the price by which each of those is known already, if doubts are about them."""
 
 
 class TierRun:
@@ -204,8 +206,8 @@ class TierRun:
             first = min(self.shares.pairs, self.left) * len(tables) / n_tables
             self.measure({c: first * share for c, share in divide_by_need(needs).items()})
             fitted = self.fit(FIRST_RECORDS).model.with_records(_ANSWERING_RECORDS)
-            known = self.noise_of(max(first, _NEGLIGIBLE) / n_tables)
-            triples = self.choose_triples(fitted, tables, known, n_triples)
+            known_share = max(first, _NEGLIGIBLE) / n_tables
+            triples = self.choose_triples(fitted, tables, known_share, n_triples)
             self.measure(dict.fromkeys(triples, self.left / (n_tables + len(triples))))
             needs |= find_needs(triples, self.candidates.triples, noise)
             self.triples = list(triples)
@@ -251,12 +253,13 @@ class TierRun:
         return expect_chance(table, [model.one_way(name) for name in clique])
 
     def choose_triples(
-        self, model: Model, pairs: Mapping[Clique, Vector], known: float, n: int
+        self, model: Model, pairs: Mapping[Clique, Vector], known_share: float, n: int
     ) -> dict[Clique, Vector]:
         """Triples that the pairs do not explain, as the model has them: up to n, then many at once.
 
-        - `known`: the mean absolute noise on a count of the pairs that were measured.
+        - `known_share`: the share of the price for each of the pairs that were measured.
         """
+        known = self.noise_of(known_share)
         n_tables = max(len(pairs), len(self.candidates.singles))
         tables = find_triple_tables(model, self.candidates.triples, pairs, self.merging)
         noise = self.noise_of((self.left - self.shares.triple_choice) / n_tables)
@@ -280,6 +283,7 @@ class TierRun:
         offer = _Offer(
             self.candidates.triples, doubts, _TRIPLE_PENALTY, _TRIPLE_LIFT,
             self.shares.triple_choice, n_tables, n_tables,
+            known_share if pairs else self.shares.singles / len(self.candidates.singles),
         )  # fmt: skip
         chosen = self.choose_two_ways(clear, offer, min(n, len(clear)), len(clear))
         return {triple: clear[triple] for triple in chosen}
@@ -327,7 +331,8 @@ class TierRun:
 
         One by one, the noise of a choice may hide what each of hundreds would gain; their mean is
         known far better. Groups are the best eighth, quarter, ..., or all, by what measuring
-        would leave of them.
+        would leave of them. A group takes from what the tables beside it get, and all tables rest
+        on these: that counts against it.
         """
         weights = {clique: offer.weights[clique] for clique in tables}
         price, whole = self.take_price(offer.share), sum(weights.values())
@@ -336,6 +341,7 @@ class TierRun:
         ranked = sorted(tables, key=lambda clique: errors[clique])[:max_tables]
         sizes = sorted({math.ceil(len(ranked) / 2**half) for half in range(_N_GROUPS)})
         lift = self.find_group_lift(price)
+        doubt = sum(weights[clique] * offer.doubts[clique] for clique in tables)
         groups, penalties = [list[Clique]()], [0.0]
         for size in sizes:
             noise = self.noise_of(self.left / (offer.n_beside + size))
@@ -344,11 +350,26 @@ class TierRun:
                 for clique in ranked[:size]
             ]
             groups.append(ranked[:size])
-            penalties.append(sum(left) / whole + lift)
+            lost = self.expect_dilution(offer, size) * doubt
+            penalties.append((sum(left) + lost) / whole + lift)
         score = GroupError(
             tables, groups, penalties, weights=weights, queries=self.merging.queries(tables)
         )
         return groups[self.curator.select(score, price)]
+
+    def expect_dilution(self, offer: _Offer, n: int) -> float:
+        """How much larger doubts will be, as a share of them now, if n more tables are measured.
+
+        With noise of deviation 8 so far, the tables beside get to 4 without and to 5 with a group:
+        an eighth.
+        """
+        if offer.known_share == 0.0:
+            return 0.0
+        now, alone, shared = (
+            self.noise_of(offer.known_share + more)
+            for more in (0.0, self.left / offer.n_beside, self.left / (offer.n_beside + n))
+        )
+        return (shared - alone) / now
 
     def find_group_lift(self, price: Price) -> float:
         """What groups are off by beyond their penalties, so that noise alone seldom takes one."""
