@@ -46,6 +46,10 @@ def _take_no_group(run: tier_run.TierRun, *_: object) -> list[Clique]:  # noqa: 
     return []
 
 
+def _lose_nothing(run: tier_run.TierRun, *_: object) -> float:  # noqa: ARG001
+    return 0.0
+
+
 Patch = Callable[[], AbstractContextManager[object]]
 # What takes a part out, and settings of the mechanism.
 VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
@@ -64,6 +68,10 @@ VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
     "every pair is chosen by its score": (lambda: patch.object(tier_run, "_SURE", 1e9), {}),
     "no groups": (
         lambda: patch.object(tier_run.TierRun, "choose_group", _take_no_group),
+        {},
+    ),
+    "groups take from others for nothing": (
+        lambda: patch.object(tier_run.TierRun, "expect_dilution", _lose_nothing),
         {},
     ),
     "small tables whole": (lambda: patch.object(tier_run, "_MAX_JOINT_SHARE", 0.0), {}),

@@ -99,7 +99,8 @@ class _Offer(NamedTuple):
     n_beside: int
     """How many tables are measured beside those that are chosen."""
     known_share: float = 0.0
-    """The share of the price by which each of those is known already, if doubts are about them."""
+    """The share of the price by which each of those is known already, where doubts are about no
+    others; else 0: pairs tell of each other, and doubts about them overstate what is lost."""
 
 
 class TierRun:
@@ -206,8 +207,8 @@ class TierRun:
             first = min(self.shares.pairs, self.left) * len(tables) / n_tables
             self.measure({c: first * share for c, share in divide_by_need(needs).items()})
             fitted = self.fit(FIRST_RECORDS).model.with_records(_ANSWERING_RECORDS)
-            known_share = max(first, _NEGLIGIBLE) / n_tables
-            triples = self.choose_triples(fitted, tables, known_share, n_triples)
+            known = self.noise_of(max(first, _NEGLIGIBLE) / n_tables)
+            triples = self.choose_triples(fitted, tables, known, n_triples)
             self.measure(dict.fromkeys(triples, self.left / (n_tables + len(triples))))
             needs |= find_needs(triples, self.candidates.triples, noise)
             self.triples = list(triples)
@@ -253,13 +254,12 @@ class TierRun:
         return expect_chance(table, [model.one_way(name) for name in clique])
 
     def choose_triples(
-        self, model: Model, pairs: Mapping[Clique, Vector], known_share: float, n: int
+        self, model: Model, pairs: Mapping[Clique, Vector], known: float, n: int
     ) -> dict[Clique, Vector]:
         """Triples that the pairs do not explain, as the model has them: up to n, then many at once.
 
-        - `known_share`: the share of the price for each of the pairs that were measured.
+        - `known`: the mean absolute noise on a count of the pairs that were measured.
         """
-        known = self.noise_of(known_share)
         n_tables = max(len(pairs), len(self.candidates.singles))
         tables = find_triple_tables(model, self.candidates.triples, pairs, self.merging)
         noise = self.noise_of((self.left - self.shares.triple_choice) / n_tables)
@@ -283,7 +283,7 @@ class TierRun:
         offer = _Offer(
             self.candidates.triples, doubts, _TRIPLE_PENALTY, _TRIPLE_LIFT,
             self.shares.triple_choice, n_tables, n_tables,
-            known_share if pairs else self.shares.singles / len(self.candidates.singles),
+            0.0 if pairs else self.shares.singles / len(singles),
         )  # fmt: skip
         chosen = self.choose_two_ways(clear, offer, min(n, len(clear)), len(clear))
         return {triple: clear[triple] for triple in chosen}
@@ -331,8 +331,8 @@ class TierRun:
 
         One by one, the noise of a choice may hide what each of hundreds would gain; their mean is
         known far better. Groups are the best eighth, quarter, ..., or all, by what measuring
-        would leave of them. A group takes from what the tables beside it get, and all tables rest
-        on these: that counts against it.
+        would leave of them. Where all that is known is columns, a group takes from what these get,
+        and all tables rest on them: that counts against it.
         """
         weights = {clique: offer.weights[clique] for clique in tables}
         price, whole = self.take_price(offer.share), sum(weights.values())
