@@ -36,9 +36,8 @@ the true answer; empty where there are fewer than ten. The last column is the me
 counts over their median error. Tables are cut to the columns of their five smallest triples of the
 paper, or of ten random pairs. Constants were chosen on {", ".join(TUNED_ON)},
 none on {" and ".join(TESTED_ON)}, but that counts may reach zero was added after a look at loans.
-Answers of one run depend on each other. Of {N_CELLS} cells,
-those of five tables, three mechanisms, two noises and three epsilons, {n_run} were run; the others
-were not.
+Answers of one run depend on each other. {n_run} of {N_CELLS} cells were run: each has one of five
+tables, of three mechanisms, of two noises and of three epsilons.
 
 {_summarise(rows)}
 

@@ -7,24 +7,16 @@ the page; the rest of it is written by people. A test compares the page with wha
 from __future__ import annotations
 
 from build_benchmarks import ROOT, Row, read_rows
+from page_parts import PagePart
 
-PAGE = ROOT / "docs" / "intervals.md"
-BEGIN, END = "<!-- coverage: written by tools/build_coverage.py -->\n", "<!-- end of coverage -->"
+PART = PagePart(ROOT / "docs" / "intervals.md", "coverage", "build_coverage.py")
 FORMS = ("cell", "ranges", "sets", "average")
 SIZES = ("below 10", "10 to 100", "above 100")
 
 
 def main() -> None:
     """Write the page with a fresh table."""
-    PAGE.write_text(render_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"wrote {PAGE}")
-
-
-def render_page(page: str) -> str:
-    """The page with what stands between the marks made anew."""
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{render_table(read_rows('coverage'))}\n{END}{after}"
+    PART.write(render_table(read_rows("coverage")))
 
 
 def render_table(rows: list[Row]) -> str:

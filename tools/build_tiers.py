@@ -10,9 +10,9 @@ from __future__ import annotations
 from statistics import mean
 
 from build_benchmarks import ROOT, Row, read_rows
+from page_parts import PagePart
 
-PAGE = ROOT / "docs" / "tiers.md"
-BEGIN, END = "<!-- tables: written by tools/build_tiers.py -->\n", "<!-- end of tables -->"
+PART = PagePart(ROOT / "docs" / "tiers.md", "tables", "build_tiers.py")
 EPSILONS = ("0.3", "1", "3")
 KINDS = {"2": "pairs", "3": "triples"}
 WHOLE = "the whole"
@@ -21,15 +21,7 @@ Errors = dict[tuple[str, ...], float]
 
 def main() -> None:
     """Write the page with fresh tables."""
-    PAGE.write_text(render_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"wrote {PAGE}")
-
-
-def render_page(page: str) -> str:
-    """The page with what stands between the marks made anew."""
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{render_tables()}\n{END}{after}"
+    PART.write(render_tables())
 
 
 def render_tables() -> str:

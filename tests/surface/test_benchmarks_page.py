@@ -42,8 +42,9 @@ def test_figures_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_coverage_of_intervals_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table on the page of intervals is that of the kept rows."""
     tool = load("build_coverage", monkeypatch)
-    page = tool.PAGE.read_text()
-    assert tool.render_page(page) == page, "Run tools/build_coverage.py."
+    page = tool.PART.page.read_text()
+    fresh = tool.PART.replace(page, tool.render_table(tool.read_rows("coverage")))
+    assert fresh == page, "Run tools/build_coverage.py."
     rows = [
         r for r in tool.read_rows("coverage") if (r["basis"], r["data"]) == ("measured", "adult")
     ]
@@ -54,8 +55,8 @@ def test_the_coverage_of_intervals_is_fresh(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_tables_of_tiers_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables on its page are those of the kept rows."""
     tool = load("build_tiers", monkeypatch)
-    page = tool.PAGE.read_text()
-    assert tool.render_page(page) == page, "Run tools/build_tiers.py."
+    page = tool.PART.page.read_text()
+    assert tool.PART.replace(page, tool.render_tables()) == page, "Run tools/build_tiers.py."
     rows = {
         (r["mechanism"], r["seed"]): float(r["error"])
         for r in tool.read_rows("adaptive")

@@ -75,3 +75,12 @@ def test_weights_count_in_the_error_and_are_checked() -> None:
             workload.weigh({("a",): weight})
     with pytest.raises(InvalidInput, match="which none has together"):
         workload.weigh({("a", "b"): 2.0})
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_sets_of_no_columns_are_refused(k: int) -> None:
+    """At least one column, or the error says how many are usual."""
+    with pytest.raises(InvalidInput, match="`k` must be at least 1"):
+        Workload.all_marginals(DOMAIN, k)
+    with pytest.raises(InvalidInput, match="`k` must be at least 1"):
+        Workload.with_target(DOMAIN, "small", k)

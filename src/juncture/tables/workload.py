@@ -95,6 +95,7 @@ class Workload:
         >>> Workload.all_marginals(domain, 2, max_cells=10_000).cliques
         (('street', 'sex'), ('town', 'sex'))
         """
+        _check_columns(k)
         sets = combinations(domain, k)
         if max_cells is None:
             return cls.of_marginals(domain, sets)
@@ -130,6 +131,7 @@ class Workload:
         >>> Workload.with_target(domain, "pay", 2).cliques
         (('age', 'pay'), ('sex', 'pay'), ('town', 'pay'))
         """
+        _check_columns(k)
         (name,) = domain.project([target])
         others = [other for other in domain if other != name]
         rest = combinations(others, min(k - 1, len(others)))
@@ -266,6 +268,11 @@ def _check_weight(weight: float) -> None:
             f"`weights` must be positive numbers of at most {_MAX_WEIGHT:g}; got {weight}. Leave a "
             "task out to give it no weight."
         )
+
+
+def _check_columns(k: int) -> None:
+    if k < 1:
+        raise InvalidInput(f"`k` must be at least 1; got {k}. Two or three columns are usual.")
 
 
 def _choose_small(domain: Domain, cliques: Iterable[Clique], max_cells: int) -> list[Clique]:
