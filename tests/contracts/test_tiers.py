@@ -144,12 +144,15 @@ def independent_table(n: int = 20_000) -> CodedTable:
     return CodedTable(DOMAIN, {name: rng.integers(0, size, n) for name, size in DOMAIN.items()})
 
 
-def test_what_is_left_of_noise_on_columns_does_not_choose_pairs(tmp_path: Path) -> None:
+def test_what_is_left_of_noise_on_columns_does_not_choose_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The columns are measured again instead."""
+    monkeypatch.setattr(tier_run, "_SURE", np.inf)
     chosen = []
     for seed in range(8):
         result, _ = run(
-            tmp_path, Tiers(Budget(rho=0.0005)), Workload.all_marginals(DOMAIN, 2),
+            tmp_path, Tiers(Budget(rho=0.002)), Workload.all_marginals(DOMAIN, 2),
             source=independent_table(), seed=seed,
         )  # fmt: skip
         chosen.append(int(str(result.details["pairs"])))
@@ -175,12 +178,54 @@ def test_triples_are_in_doubt_by_the_noise_on_columns_that_no_pair_tells(
 
     monkeypatch.setattr(tier_run.TierRun, "choose_two_ways", choose_none)
     monkeypatch.setattr(tier_run, "_SURE", np.inf)
-    run(tmp_path, Tiers(Budget(rho=0.001)), source=independent_table())
+    # Fewer pairs than there are, so that they are chosen in the same way.
+    run(tmp_path, Tiers(Budget(rho=0.001), max_pairs=14), source=independent_table())
     of_pairs, of_triples = doubts
     for triple, doubt in of_triples.items():
         # Columns of even values far above the noise: each is off by it in every value.
         assert doubt == pytest.approx(noise[0] * np.hypot.reduce([DOMAIN[x] for x in triple]))
     assert of_pairs["c", "d"] == pytest.approx(noise[0] * np.sqrt(8.0))
+
+
+def test_pairs_are_left_out_where_all_are_independent_but_not_the_few_that_depend(
+    tmp_path: Path,
+) -> None:
+    """Two columns that follow each other, among others that do not: one pair of 66."""
+    domain = Domain({f"x{i}": 4 for i in range(12)})
+    rng = np.random.default_rng(0)
+    codes = {name: rng.integers(0, 4, 20_000) for name in domain}
+    codes["x1"] = np.where(rng.random(20_000) < 0.3, codes["x0"], codes["x1"])
+    workload = Workload.all_marginals(domain, 2)
+    found = list[list[tuple[str, ...]]]()
+    for seed in range(6):
+        result, _ = run(
+            tmp_path,
+            Tiers(Budget(rho=0.002)),
+            workload,
+            source=CodedTable(domain, codes),
+            seed=seed,
+        )
+        found.append([each.clique for each in result.measurements if len(each.clique) == 2])
+    assert all(("x0", "x1") in pairs for pairs in found)
+    assert np.median([len(pairs) for pairs in found]) <= 2
+
+
+def test_all_pairs_are_measured_where_columns_depend(tmp_path: Path) -> None:
+    """Weakly, and by no more than what noise would leave of one pair measured by itself."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, 20_000)
+    codes = {
+        name: np.where(rng.random(20_000) < 0.35, group % size, rng.integers(0, size, 20_000))
+        for name, size in DOMAIN.items()
+    }
+    for seed in range(6):
+        result, ledger = run(
+            tmp_path, Tiers(Budget(rho=0.002)), Workload.all_marginals(DOMAIN, 2),
+            source=CodedTable(DOMAIN, codes), seed=seed,
+        )  # fmt: skip
+        assert result.details["pairs"] == 15
+        choices = [e for e in ledger.events if e.mechanism == "exponential mechanism"]
+        assert len(choices) == 1
 
 
 def test_the_noise_of_a_choice_counts_no_more_than_a_wrong_choice_would_harm(

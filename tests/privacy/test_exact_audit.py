@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from juncture.mechanisms import tier_run
 from juncture.mechanisms.aim import AIM
 from juncture.mechanisms.baselines import Direct
 from juncture.mechanisms.hdmm import HDMM, Estimation
@@ -33,6 +34,7 @@ CHOOSING: dict[str, Callable[[Budget], Mechanism]] = {
     "aim": lambda budget: AIM(budget, rounds=8, max_steps=5),
     "mst": lambda budget: MST(budget, max_steps=5),
     "tiers": lambda budget: Tiers(budget, max_steps=5),
+    "tiers, some pairs": lambda budget: Tiers(budget, max_steps=5, max_pairs=3),
     "mwem": lambda budget: MWEM(budget, rounds=3, max_steps=5),
 }
 OTHERS: dict[str, Callable[[Budget], Mechanism]] = {
@@ -109,6 +111,34 @@ def test_a_doubled_exponent_is_caught(name: str, budget: Budget, neighbours: Nei
     caught = audit(name, budget, neighbours, exponent_factor=2.0)[-1]
     assert max(caught.chosen) > 1.0 + SLACK
     assert max(caught.measured) <= 1.0 + SLACK
+
+
+@pytest.mark.parametrize("neighbours", RECORD_NEIGHBOURS, ids=str)
+@pytest.mark.parametrize(
+    ("fitted", "factor"), [(0.0, 4.0), (1e9, 2.0)], ids=["worth it", "not worth it"]
+)
+def test_whether_pairs_are_worth_measuring_is_audited_too(
+    fitted: float, factor: float, neighbours: Neighbours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One choice where they are; where they are not, those of the few that depend follow.
+
+    To measure none has a score of zero, whatever the data. So the one choice tells half of its
+    price at most, and a doubled exponent would break no promise.
+    """
+    monkeypatch.setattr(tier_run, "_SURE", 1e9)  # so little noise asks for no choice otherwise
+    monkeypatch.setattr(tier_run, "_FITTED", fitted)
+    made, workload = Tiers(BUDGETS["concentrated"], max_steps=5), Workload.all_marginals(DOMAIN, 2)
+    copies: list[dict[str, float]] = [{}, {"exponent_factor": factor}]
+    honest, broken = (
+        [
+            find_transcript(made, workload, make_tables(seed, neighbours), neighbours, **change)
+            for seed in range(30)
+        ]
+        for change in copies
+    )
+    assert max(each.worst for each in honest) <= 1.0 + SLACK
+    assert {len(each.chosen) > 1 for each in honest} == {fitted > 0.0}
+    assert max(max(each.chosen) for each in broken) > 1.0 + SLACK
 
 
 def test_single_queries_are_audited_too() -> None:

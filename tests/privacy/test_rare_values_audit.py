@@ -27,7 +27,7 @@ MECHANISMS: dict[str, Callable[[Budget], Mechanism]] = {
     "aim": lambda budget: AIM(budget, rounds=6, max_steps=5, merge_rare="on"),
     "mst": lambda budget: MST(budget, max_steps=5, merge_rare="on"),
     "mwem": lambda budget: MWEM(budget, rounds=3, max_steps=5, merge_rare="on"),
-    "tiers": lambda budget: Tiers(budget, max_steps=5, merge_rare="on"),
+    "tiers": lambda budget: Tiers(budget, max_steps=5, merge_rare="on", max_pairs=2),
 }
 
 

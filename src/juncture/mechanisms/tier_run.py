@@ -44,6 +44,9 @@ if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
 # A pair is measured if its columns together are off by more than this share of what measuring would
 # leave; a triple must be off by all of it.
 _PAIR_PENALTY, _TRIPLE_PENALTY = 0.6, 1.0
+# Where all pairs are measured, each column is counted many times over and a fit takes little of the
+# noise for dependence: it leaves this share of the error.
+_FITTED = 0.2
 # Noise lifts the best of m candidates by the logarithm of m times its scale: so much of that is
 # asked for on top where pairs are chosen one by one, and where triples are; but no more than what
 # measuring would leave, since a table that only noise has chosen does no more harm.
@@ -55,10 +58,12 @@ _SURE = 1.5
 _MAX_JOINT_SHARE = 0.5
 # The parts of the price of a choice: one by one, and many at once, of so many groups.
 _ONES_PART, _GROUP_PART, _N_GROUPS = 0.5, 0.5, 4
-# Where no group is worth anything, one in so many choices takes one all the same.
+# Where nothing is worth measuring, one in so many choices takes something all the same.
 _GROUP_DOUBT = 10
 # A choice whose own noise is more than this share of the records is not worth its price.
 _MAX_CHOICE_NOISE = 0.05
+# Nor is asking whether pairs are worth measuring at all, if the answer's is more than this share.
+_MAX_TEST_NOISE = 0.025
 # A triple is looked at if measuring it would leave at most this share of the records in the dark.
 _MAX_DARK = 0.25
 # The records that answer for a first fit, and those of the last fit: so many for each record of the
@@ -216,22 +221,18 @@ class TierRun:
         self.measure({c: self.left * share for c, share in divide_by_need(needs).items()})
 
     def choose_pairs(self, tables: Mapping[Clique, Vector], model: Model) -> list[Clique]:
-        """The pairs that independence gets wrong, or all where no choice could tell.
+        """All pairs, unless they are too many or independent; else those that are wrong without.
 
         What is wrong because its columns are not known well yet does not count: measuring the
         columns again is cheaper. Pairs that are worth measuring whatever the data are not chosen.
         """
-        choice = self.shares.pair_choice
-        n = min(self.max_pairs, len(tables))
-        tells = len(tables) > n or self.count_choices(_ONES_PART * choice, n, model.total) >= n
-        if not tells and not self.group_tells(choice, model.total):
-            return list(tables)
+        n, choice = min(self.max_pairs, len(tables)), self.shares.pair_choice
         noise = self.noise_of((self.left - choice) / n)
         errors = {p: self.expect_joint_error(p, table, noise) for p, table in tables.items()}
-        sure = [p for p in tables if self.expect_chance(p, tables[p], model) > _SURE * errors[p]]
-        if len(sure) >= n:
-            if len(tables) <= n:
-                return list(tables)
+        chances = {p: self.expect_chance(p, table, model) for p, table in tables.items()}
+        sure = [p for p in tables if chances[p] > _SURE * errors[p]]
+        too_many = len(tables) > n
+        if too_many and len(sure) >= n:
             sure = []  # more than can be measured: all of them are chosen from
         off = self.find_single_doubts(model)
         doubts = {pair: math.hypot(*(off[name] for name in pair)) for pair in tables}
@@ -239,8 +240,53 @@ class TierRun:
         offer = _Offer(
             self.candidates.pairs, doubts, _PAIR_PENALTY, _PAIR_LIFT, choice, n, len(sure)
         )
-        max_pairs = n - len(sure)
-        return sure + self.choose_two_ways(open_ones, offer, max_pairs if tells else 0, max_pairs)
+        if too_many:
+            max_pairs = n - len(sure)
+            return sure + self.choose_two_ways(open_ones, offer, max_pairs, max_pairs)
+        left = {pair: math.hypot(_FITTED * errors[pair], doubts[pair]) for pair in open_ones}
+        if not open_ones or self.are_worth_it(open_ones, left, model.total):
+            return list(tables)
+        usual = {pair: math.hypot(chances[pair], doubts[pair]) for pair in open_ones}
+        return sure + self.choose_strong(open_ones, usual, model.total)
+
+    def are_worth_it(
+        self, pairs: Mapping[Clique, Vector], left: Mapping[Clique, float], total: float
+    ) -> bool:
+        """Whether pairs are off by more, on average, than they would be if all are measured.
+
+        - `left`: how far each would be off then, and already is because of its columns.
+
+        Where the answer would be noise, it is yes: columns of real tables depend on each other.
+        """
+        share = _GROUP_PART * self.shares.pair_choice
+        lift = self.find_group_lift(self.whole.share(share), 1)
+        if lift > _MAX_TEST_NOISE * total:
+            return True
+        weights = {pair: self.candidates.pairs[pair] for pair in pairs}
+        mean = sum(weights[pair] * left[pair] for pair in pairs) / sum(weights.values())
+        score = GroupError(
+            pairs, [[], list(pairs)], [0.0, mean + lift],
+            weights=weights, queries=self.merging.queries(pairs),
+        )  # fmt: skip
+        return self.curator.select(score, self.take_price(share)) == 1
+
+    def choose_strong(
+        self, pairs: Mapping[Clique, Vector], usual: Mapping[Clique, float], total: float
+    ) -> list[Clique]:
+        """The few pairs that depend, where most do not: noise alone seldom takes one.
+
+        - `usual`: how far chance and the noise of columns take each from independence.
+        """
+        share, n = _ONES_PART * self.shares.pair_choice, len(self.candidates.singles)
+        n = self.count_choices(share, min(n, len(pairs)), total)
+        if n == 0:
+            return []
+        price = self.take_price(share)
+        weights = {pair: self.candidates.pairs[pair] for pair in pairs}
+        lift = self.find_scale(price.share(1.0 / n)) * math.log(_GROUP_DOUBT * len(pairs))
+        lift *= max(weights.values())
+        penalties = {pair: usual[pair] + lift / weights[pair] for pair in pairs}
+        return self.choose(pairs, penalties, weights, n, price)
 
     def find_single_doubts(self, model: Model) -> dict[str, float]:
         """How far each column is off by its first measurement."""
@@ -340,7 +386,7 @@ class TierRun:
         errors = {c: self.expect_joint_error(c, table, noise) for c, table in tables.items()}
         ranked = sorted(tables, key=lambda clique: errors[clique])[:max_tables]
         sizes = sorted({math.ceil(len(ranked) / 2**half) for half in range(_N_GROUPS)})
-        lift = self.find_group_lift(price)
+        lift = self.find_group_lift(price, _N_GROUPS)
         doubt = sum(weights[clique] * offer.doubts[clique] for clique in tables)
         groups, penalties = [list[Clique]()], [0.0]
         for size in sizes:
@@ -371,13 +417,12 @@ class TierRun:
         )
         return (shared - alone) / now
 
-    def find_group_lift(self, price: Price) -> float:
-        """What groups are off by beyond their penalties, so that noise alone seldom takes one."""
-        return self.find_scale(price) * math.log(_GROUP_DOUBT * _N_GROUPS)
+    def find_group_lift(self, price: Price, n: int) -> float:
+        """What groups are off by beyond their penalties, so that noise alone seldom takes one of n.
 
-    def group_tells(self, share: float, total: float) -> bool:
-        """Whether choosing a group for a share of the price has little noise beside the records."""
-        return self.find_group_lift(self.whole.share(share)) <= _MAX_CHOICE_NOISE * total
+        Where none is worth anything, one in `_GROUP_DOUBT` choices takes one all the same.
+        """
+        return self.find_scale(price) * math.log(_GROUP_DOUBT * n)
 
     def take_price(self, share: float) -> Price:
         """A share of the whole price, which is spent now."""

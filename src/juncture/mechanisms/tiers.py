@@ -26,8 +26,9 @@ from juncture.privacy.budget import Budget
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
-# Pairs that are measured at most, for each column.
-_PAIRS_PER_COLUMN = 8
+# For each column, so many pairs are measured without a choice, or where there are more, so many of
+# them at most.
+_ALL_PER_COLUMN, _CHOSEN_PER_COLUMN = 12, 8
 # What rounding might add to a sum of shares.
 _ROUNDING = 1e-12
 
@@ -37,10 +38,12 @@ class Tiers(Mechanism):
     """Single columns, then the pairs that depend, then the triples that pairs do not explain.
 
     1. Every column of the workload is measured, for equal parts of `single_share` of the price.
-    2. Of the pairs below the workload's tasks, those are chosen that independence gets wrong by
-       more than noise would, that of the columns and of the choice included: some one by one, then
-       as many together as are worth it on average. Where noise is so small that even chance ties
-       columns by more, pairs are measured without a choice.
+    2. All pairs below the workload's tasks are measured, unless a choice says that they are off by
+       no more than measuring would leave: then only the few that depend are. Where pairs are more
+       than 12 for each column, at most 8 for each are chosen, of those that independence gets wrong
+       by more than noise would, that of the columns and of the choice included: some one by one,
+       then as many together as are worth it on average. Where noise is so small that even chance
+       ties columns by more, pairs are measured without a choice.
        They get most of the budget, for shares by how many of their counts stand above the noise,
        and a model is fitted. Columns of pairs that were not chosen, which they alone answer, are
        measured again beside them.
@@ -55,9 +58,8 @@ class Tiers(Mechanism):
     The model need not have a small tree: where it has none, records take its place (`oracle`). So
     nothing is left out because a model could not hold it. The last fit stops at the noise.
 
-    Where the noise of choosing one by one would hide what is looked for, pairs are only chosen
-    together; where it would hide that too, all pairs are measured. Fewer triples are chosen one by
-    one then, or none.
+    Where the noise of a choice would hide what is looked for, it is not made: all pairs are
+    measured, and fewer triples are chosen one by one, or none.
 
     Privacy: measurements and choices go through the curator, each for a price that `Spending` gives
     out, a filter that never gives more than the budget's price in all. Prices depend on public
@@ -86,7 +88,8 @@ class Tiers(Mechanism):
     pair_choice_share: float = 0.02
     triple_choice_share: float = 0.03
     max_pairs: int | None = None
-    """How many pairs are measured at most; by default 8 for each column."""
+    """How many pairs are measured at most; by default all, or 8 for each column where they are more
+    than 12."""
     oracle: OracleFactory | str = "auto"
     """What fits the model: "exact", "records", or "auto" for the first where it is fast enough and
     the tree has at most `max_tree_cells` cells."""
@@ -176,5 +179,8 @@ class Tiers(Mechanism):
 
     def find_max_pairs(self, candidates: TierCandidates) -> int:
         """How many pairs are measured at most."""
-        most = self.max_pairs or _PAIRS_PER_COLUMN * len(candidates.singles)
-        return min(most, len(candidates.pairs))
+        n_pairs, n_columns = len(candidates.pairs), len(candidates.singles)
+        if self.max_pairs is not None:
+            return min(self.max_pairs, n_pairs)
+        all_of_them = n_pairs <= _ALL_PER_COLUMN * n_columns
+        return n_pairs if all_of_them else _CHOSEN_PER_COLUMN * n_columns
