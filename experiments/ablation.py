@@ -97,7 +97,7 @@ def cells(context: Context) -> list[Cell]:
 def run(cell: Cell, context: Context) -> Rows:
     """One run of a variant; one that cannot run says why."""
     domain, codes = read_codes(cell["data"], context.folder)
-    triples = build_workload(domain, 3, wide=False)
+    triples = build_workload(domain, 3)
     asked = choose_small(domain, triples.cliques)
     workload = Workload.all_marginals(domain, 2) if cell["variant"] == _PAIRS_ALONE else triples
     change, settings = VARIANTS[cell["variant"]]

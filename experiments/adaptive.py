@@ -10,6 +10,7 @@ import numpy as np
 from all_pairs import find_error
 from context import Cell, Context, Experiment, Rows
 from made_up import MADE_UP
+from other_tables import list_others
 from paper_data import TOY, DataSet, has_aim_coding, make_source, read_codes
 from rivals import OURS, PEERS, REFERENCE, NotDone, list_mechanisms, synthesize
 
@@ -19,23 +20,26 @@ from juncture.tables.workload import Workload
 
 EPSILONS = (0.3, 1.0, 3.0)
 N_SEEDS = 5
-# Tables with thousands of triples: some of them, drawn with a fixed seed, are the workload. The
-# peer, which takes hours on them, runs once.
+# The peer takes hours on these tables, and runs once.
 WIDE = ("loans", "stroke")
 MAX_CELLS, MAX_MARGINALS = 300_000, 500
+# Tables of more columns have thousands of triples: some of them, drawn with a fixed seed, are the
+# workload.
+MAX_COLUMNS = 30
 
 
 def list_data(context: Context) -> tuple[str, ...]:
-    """Adult and Titanic in the coding of AIM's author, where it is there; then made-up tables."""
+    """Adult and Titanic, coded by AIM's author if that is there, the user's own, made-up ones."""
     if context.quick:
         return (TOY,)
     coded = ("titanic-aim", "adult-aim") if has_aim_coding(context.folder) else ("adult",)
-    return (*coded, *(WIDE if context.folder else ()), *MADE_UP)
+    return (*coded, *(WIDE if context.folder else ()), *list_others(context.folder), *MADE_UP)
 
 
 def cells(context: Context) -> list[Cell]:
     """One for each table, size of marginals, epsilon, mechanism and seed."""
     epsilons, n_seeds = ((1.0,), 1) if context.quick else (EPSILONS, N_SEEDS)
+    for_looking = {*MADE_UP, *list_others(context.folder)}
     return [
         {"data": name, "k": k, "epsilon": epsilon, "mechanism": mechanism, "seed": seed}
         for name in list_data(context)
@@ -44,14 +48,14 @@ def cells(context: Context) -> list[Cell]:
         for mechanism in list_mechanisms(context)
         for seed in range(n_seeds)
         if not (name in WIDE and mechanism in PEERS and (epsilon, seed) != (1.0, 0))
-        and not (name in MADE_UP and mechanism not in (OURS[0], REFERENCE))
+        and not (name in for_looking and mechanism not in (OURS[0], REFERENCE))
     ]
 
 
 def run(cell: Cell, context: Context) -> Rows:
     """One run of a mechanism; one that cannot run says why."""
     domain, codes = read_codes(cell["data"], context.folder)
-    workload = build_workload(domain, cell["k"], wide=cell["data"] in WIDE)
+    workload = build_workload(domain, cell["k"])
     asked = choose_small(domain, workload.cliques)
     row = {**cell, "marginals": len(workload.cliques), "asked": len(asked)}
     try:
@@ -78,10 +82,10 @@ def run(cell: Cell, context: Context) -> Rows:
     ]
 
 
-def build_workload(domain: Domain, k: int, *, wide: bool) -> Workload:
+def build_workload(domain: Domain, k: int) -> Workload:
     """Every set of `k` attributes; of a wide table's triples, the small ones that are drawn."""
     whole = Workload.all_marginals(domain, k)
-    if not wide or k < 3:
+    if len(domain) <= MAX_COLUMNS or k < 3:
         return whole
     return Workload.of_marginals(domain, choose_small(domain, whole.cliques))
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from ablation import EPSILON, WHOLE
-from adaptive import MAX_CELLS, MAX_MARGINALS, WIDE
+from adaptive import MAX_CELLS, MAX_COLUMNS, MAX_MARGINALS
 from learning import MANY, REAL
 from rivals import OURS, PEERS, REFERENCE
 from store import Row
@@ -35,15 +35,16 @@ def describe_adaptive(rows: list[Row]) -> str:
         f"""## 11. Mechanisms that choose what they measure (`adaptive`)
 
 Delta is 1e-6, and neighbours differ by one record. The workload is every pair or every triple of
-the table; of the triples of {" and ".join(WIDE)}, {MAX_MARGINALS} with at most {MAX_CELLS:,} cells
-each, drawn with a fixed seed. The error is the mean total variation distance over the workload's
-marginals of at most {MAX_CELLS:,} cells ({MAX_MARGINALS} of them, drawn with a fixed seed, where
-there are more). Seeds are paired: a mechanism's figure is divided by that of `{REFERENCE}` at the
-same seed, and the mean of these ratios stands beside its standard error. Below 1 is better.
+the table; where it has more than {MAX_COLUMNS} columns, {MAX_MARGINALS} of the triples with at most
+{MAX_CELLS:,} cells each, drawn with a fixed seed. The error is the mean total variation distance
+over the workload's marginals of at most {MAX_CELLS:,} cells ({MAX_MARGINALS} of them, drawn with a
+fixed seed, where there are more). Seeds are paired: a mechanism's figure is divided by that of
+`{REFERENCE}` at the same seed, and the mean of these ratios stands beside its standard error. Below
+1 is better.
 `parities`, `flags` and `independent` are made up from a seed (`experiments/made_up.py`): triples
 that no pair shows, sixteen columns of two values that all depend a little, and twelve columns that
-do not; `tiers` was tuned on tables like the first and the last, on Titanic, and, in one rule, on a
-run with stroke's triples at epsilon 1.
+do not. Tables of other names are public ones, read from CSV files by one rule
+(`experiments/other_tables.py`); put your own beside them. What `tiers` was tuned on says its page.
 
 {_describe_peers(rows)}
 

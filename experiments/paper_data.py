@@ -2,7 +2,8 @@
 
 Adult ships with the package. The other three are read from a folder that the user names, as
 NAME.csv.gz with a header and NAME-domain.json with the size of each column. Adult and Titanic in
-the coding of AIM's author lie in its folder `aim-coding`, if at all.
+the coding of AIM's author lie in its folder `aim-coding`, if at all, and tables of the user's own
+in its folder `others`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bank_data import FILE as BANK_FILE
 from bank_data import read_bank
 from made_up import MADE_UP
 from numpy.typing import NDArray
+from other_tables import list_others, read_other
 
 from juncture.private.samples import adult_codes, adult_domain
 from juncture.private.sources.source import CodedTable
@@ -112,6 +114,8 @@ def read_codes(name: str, folder: Path | None) -> tuple[Domain, NDArray[np.integ
         raise SystemExit(f"{name} needs --data FOLDER; only adult ships with the package")
     if name == BANK:
         return read_bank(folder)
+    if name not in NAMES and name in list_others(folder):
+        return read_other(name, folder)
     if name in AIM_CODING:
         folder, name = folder / AIM_FOLDER, AIM_CODING[name]
     domain = Domain(json.loads((folder / f"{name}-domain.json").read_text()))

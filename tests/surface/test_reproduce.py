@@ -137,3 +137,20 @@ def test_the_page_is_what_the_kept_results_say(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     ours = (ROOT / "experiments" / "RESULTS.md").read_text()
     assert (tmp_path / "RESULTS.md").read_text() == ours
+
+
+def test_a_table_of_the_users_own_is_compared_too(tmp_path: Path) -> None:
+    """Any CSV file: names are left out, a missing value is one, and long numbers are cut."""
+    (tmp_path / "data" / "others").mkdir(parents=True)
+    lines = ["name;sex;age;smokes;country"]
+    for i in range(400):
+        smokes = "" if i % 7 == 0 else "yes" if i % 3 else "no"
+        lines.append(f"person {i};{'f' if i % 2 else 'm'};{20 + i % 60}.5;{smokes};here")
+    (tmp_path / "data" / "others" / "mine.csv").write_text("\n".join(lines))
+    only = [f"--only={each}" for each in ("data=mine", "epsilon=1.0", "seed=0", "k=2")]
+    done = reproduce("adaptive", "--data", tmp_path / "data", "--out", tmp_path / "out", *only)
+    assert done.returncode == 0, done.stderr
+    made = rows(tmp_path / "out", "adaptive")
+    assert [row["mechanism"] for row in made] == ["tiers", "aim"]
+    assert {row["marginals"] for row in made} == {"3"}  # of sex, age and smokes
+    assert all(0.0 < float(row["error"]) < 0.5 for row in made)
