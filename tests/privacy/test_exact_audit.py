@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from juncture.mechanisms import tier_run
 from juncture.mechanisms.aim import AIM
 from juncture.mechanisms.baselines import Direct
 from juncture.mechanisms.hdmm import HDMM, Estimation
@@ -19,10 +18,11 @@ from juncture.mechanisms.residual_planner import ResidualPlanner
 from juncture.mechanisms.tiers import Tiers
 from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
+from juncture.privacy.score import MarginalError
 from juncture.private.sources.source import CodedTable
 from juncture.tables.domain import Domain
 from juncture.tables.workload import Workload
-from scribe import Transcript, find_transcript
+from scribe import FreeLedger, Scribe, Transcribed, Transcript, find_transcript
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 2, "d": 2})
 TRIPLES = Workload.all_marginals(DOMAIN, 3).weigh({("a", "b"): 2.0})
@@ -114,31 +114,28 @@ def test_a_doubled_exponent_is_caught(name: str, budget: Budget, neighbours: Nei
 
 
 @pytest.mark.parametrize("neighbours", RECORD_NEIGHBOURS, ids=str)
-@pytest.mark.parametrize(
-    ("fitted", "factor"), [(0.0, 4.0), (1e9, 2.0)], ids=["worth it", "not worth it"]
-)
-def test_whether_pairs_are_worth_measuring_is_audited_too(
-    fitted: float, factor: float, neighbours: Neighbours, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_noisy_scores_tell_what_they_are_charged_and_half_their_noise_more(
+    budget: Budget, neighbours: Neighbours
 ) -> None:
-    """One choice where they are; where they are not, those of the few that depend follow.
-
-    To measure none has a score of zero, whatever the data. So the one choice tells half of its
-    price at most, and a doubled exponent would break no promise.
-    """
-    monkeypatch.setattr(tier_run, "_SURE", 1e9)  # so little noise asks for no choice otherwise
-    monkeypatch.setattr(tier_run, "_FITTED", fitted)
-    made, workload = Tiers(BUDGETS["concentrated"], max_steps=5), Workload.all_marginals(DOMAIN, 2)
-    copies: list[dict[str, float]] = [{}, {"exponent_factor": factor}]
-    honest, broken = (
-        [
-            find_transcript(made, workload, make_tables(seed, neighbours), neighbours, **change)
-            for seed in range(30)
-        ]
-        for change in copies
-    )
-    assert max(each.worst for each in honest) <= 1.0 + SLACK
-    assert {len(each.chosen) > 1 for each in honest} == {fitted > 0.0}
-    assert max(max(each.chosen) for each in broken) > 1.0 + SLACK
+    """One record more moves the distance of each marginal by 1: the worst case is met."""
+    pairs = Workload.all_marginals(DOMAIN, 2).cliques
+    answers = {pair: np.full(DOMAIN.size_of(pair), 7.25) for pair in pairs}
+    worst = list[float]()
+    for factor in (1.0, 0.5):
+        scribes = list[Scribe]()
+        for table in make_tables(0, neighbours):
+            forced = scribes[0].calls if scribes else None
+            scribes.append(Scribe(np.random.default_rng(0), forced, noise_factor=factor))
+            curator = Transcribed(table, FreeLedger(neighbours), scribes[-1])
+            found = curator.measure_scores(MarginalError(answers), budget.price)
+            assert len(found.values) == len(pairs)
+        (one,), (other,) = scribes[0].calls, scribes[1].calls
+        epsilon, rho = one.loss(other)
+        (event,) = one.events
+        worst.append(rho / event.cost.rho if budget.rho else epsilon / event.cost.epsilon)
+    assert 0.2 < worst[0] <= 1.0 + SLACK < worst[1] or neighbours is Neighbours.REPLACE
+    assert worst[0] <= 1.0 + SLACK
 
 
 def test_single_queries_are_audited_too() -> None:

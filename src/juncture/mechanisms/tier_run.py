@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from juncture._util.watch import Watch
 from juncture.fit.estimation import Estimate
@@ -18,11 +20,17 @@ from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.residual_planner import make_residual_query
 from juncture.mechanisms.spending import Spending
 from juncture.mechanisms.tier_fit import FIRST_RECORDS, TierFitter
+from juncture.mechanisms.tier_plan import (
+    PairPlan,
+    PairPlanner,
+    divide_what_is_left,
+    estimate_distances,
+    keep_forest,
+)
 from juncture.mechanisms.tier_tables import (
     TierCandidates,
     combine,
     divide_by_need,
-    expect_chance,
     expect_error,
     find_joint_share,
     find_needs,
@@ -36,34 +44,29 @@ from juncture.privacy.score import GroupError, MarginalError
 from juncture.tables.domain import Clique
 from juncture.tables.layout import Vector
 from juncture.tables.measurement import Measurement
+from juncture.tables.queries.blocks import Identity
 from juncture.tables.queries.products import Kron
 
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
-# A pair is measured if its columns together are off by more than this share of what measuring would
-# leave; a triple must be off by all of it.
+# With Laplace noise, a pair is measured if its columns together are off by more than this share of
+# what measuring would leave; a triple, with any noise, must be off by all of it.
 _PAIR_PENALTY, _TRIPLE_PENALTY = 0.6, 1.0
-# Where all pairs are measured, each column is counted many times over and a fit takes little of the
-# noise for dependence: it leaves this share of the error.
-_FITTED = 0.2
 # Noise lifts the best of m candidates by the logarithm of m times its scale: so much of that is
 # asked for on top where pairs are chosen one by one, and where triples are; but no more than what
 # measuring would leave, since a table that only noise has chosen does no more harm.
 _PAIR_LIFT, _TRIPLE_LIFT = 0.5, 0.7
-# A pair is measured without a choice where chance alone ties its columns by so many times what
-# measuring would leave.
-_SURE = 1.5
+# How many times it is asked how far pairs are off: by the columns, and by the first pairs.
+_N_LOOKS = 2
 # Pairs that are, on average, at most this share of their tables are measured by it alone.
 _MAX_JOINT_SHARE = 0.5
 # The parts of the price of a choice: one by one, and many at once, of so many groups.
 _ONES_PART, _GROUP_PART, _N_GROUPS = 0.5, 0.5, 4
-# Where nothing is worth measuring, one in so many choices takes something all the same.
+# Where no group is worth anything, one in so many choices takes one all the same.
 _GROUP_DOUBT = 10
 # A choice whose own noise is more than this share of the records is not worth its price.
 _MAX_CHOICE_NOISE = 0.05
-# Nor is asking whether pairs are worth measuring at all, if the answer's is more than this share.
-_MAX_TEST_NOISE = 0.025
 # A triple is looked at if measuring it would leave at most this share of the records in the dark.
 _MAX_DARK = 0.25
 # The records that answer for a first fit, and those of the last fit: so many for each record of the
@@ -72,14 +75,14 @@ _ANSWERING_RECORDS, _LAST_RECORDS, _MAX_RECORDS = 400_000, 10.0, 1_000_000
 # What the watch calls the tiers: columns, pairs, triples, and the last fit.
 _WORK = "measuring in tiers"
 # A share of the price that is not worth an event.
-_NEGLIGIBLE = 1e-6
+_NEGLIGIBLE = 1e-7
 # What a single column needs beside a pair: it is known from its first measurement, and from pairs.
-_SINGLE_NEED = 0.25
+_SINGLE_NEED = 0.5
 
 
 @dataclass(frozen=True)
 class TierShares:
-    """The shares of the price: for single columns, pairs at first, and the two choices."""
+    """The shares of the price: for single columns, pairs at first, and what chooses tables."""
 
     singles: float
     pairs: float
@@ -118,6 +121,8 @@ class TierRun:
         self.curator, self.whole, self.candidates = curator, whole, candidates
         self.shares, self.max_pairs, self.fitter, self.watch = shares, max_pairs, fitter, watch
         self.spending, self.left = Spending(whole), 1.0
+        self.spent = dict[Clique, float]()
+        """The share of the price that was spent on each table so far."""
         self.measurements: list[Measurement] = []
         self.triples: list[Clique] = []
         self.choices: list[Choice] = []
@@ -137,7 +142,7 @@ class TierRun:
         if tables:
             self.by_contrasts = self.prefer_contrasts(tables)
             pairs = self.choose_pairs(tables, model)
-            self.measure_pairs({pair: tables[pair] for pair in pairs}, model)
+            self.measure_tables({pair: tables[pair] for pair in pairs}, model)
         self.watch(_WORK, 3, 4)
         wanted = int(_LAST_RECORDS * model.total)
         fit = self.fit(min(max(wanted, _ANSWERING_RECORDS), _MAX_RECORDS))
@@ -182,130 +187,147 @@ class TierRun:
         share = find_joint_share(self.curator.domain, clique)
         return expect_error(table, noise) * (share if self.by_contrasts else math.sqrt(share))
 
+    def find_needs(
+        self, tables: Mapping[Clique, Vector], weights: Mapping[Clique, float], noise: float
+    ) -> dict[Clique, float]:
+        """What tables need, or what their columns say together where that alone is measured."""
+        needs = find_needs(tables, weights, noise)
+        if not self.by_contrasts:
+            return needs
+        return {c: need * find_joint_share(self.curator.domain, c) for c, need in needs.items()}
+
     def find_single_needs(
         self, chosen: Container[Clique], model: Model, noise: float
     ) -> dict[Clique, float]:
         """What single columns need: they alone answer pairs that do not answer for them."""
-        needs = dict[Clique, float]()
+        return {
+            (name,): _SINGLE_NEED * weight * expect_error(model.one_way(name), noise)
+            for name, weight in self.count_uses(chosen).items()
+        }
+
+    def count_uses(self, chosen: Container[Clique]) -> dict[str, float]:
+        """The weight of the pairs that each column alone answers for."""
+        uses = dict[str, float]()
         for pair, weight in self.candidates.pairs.items():
             if pair not in chosen or self.by_contrasts:
                 for name in pair:
-                    needs[(name,)] = needs.get((name,), 0.0) + weight
-        return {
-            single: _SINGLE_NEED * weight * expect_error(model.one_way(single[0]), noise)
-            for single, weight in needs.items()
-        }
+                    uses[name] = uses.get(name, 0.0) + weight
+        return uses
 
-    def measure_pairs(self, tables: Mapping[Clique, Vector], model: Model) -> None:
+    def measure_tables(self, pairs: Mapping[Clique, Vector], model: Model) -> None:
         """Measure pairs, then triples that they do not explain, then all of these again.
 
-        Columns of pairs that were not chosen are measured again beside them.
+        Columns of pairs that were not chosen are measured again beside them. What was spent on a
+        table before counts as a part of its share.
         """
-        n_tables = max(len(tables), len(self.candidates.singles))
-        noise = self.noise_of(self.left / n_tables)
-        needs = find_needs(tables, self.candidates.pairs, noise)
-        needs |= self.find_single_needs(tables, model, noise)
+        n_tables = max(len(pairs), len(self.candidates.singles))
+        noise = self.noise_of((self.left + sum(self.spent.values())) / n_tables)
+        needs = self.find_needs(pairs, self.candidates.pairs, noise)
+        needs |= self.find_single_needs(pairs, model, noise)
         share = _ONES_PART * self.shares.triple_choice
         n_triples = self.count_choices(share, n_tables, model.total)
         if self.candidates.triples and n_triples > 0:
             self.watch(_WORK, 2, 4)
-            first = min(self.shares.pairs, self.left) * len(tables) / n_tables
-            self.measure({c: first * share for c, share in divide_by_need(needs).items()})
+            self.measure_by_need(needs, self.shares.pairs)
             fitted = self.fit(FIRST_RECORDS).model.with_records(_ANSWERING_RECORDS)
-            known = self.noise_of(max(first, _NEGLIGIBLE) / n_tables)
-            triples = self.choose_triples(fitted, tables, known, n_triples)
+            triples = self.choose_triples(fitted, pairs, n_triples)
             self.measure(dict.fromkeys(triples, self.left / (n_tables + len(triples))))
-            needs |= find_needs(triples, self.candidates.triples, noise)
+            needs |= self.find_needs(triples, self.candidates.triples, noise)
             self.triples = list(triples)
             self.watch(_WORK, 3, 4)
-        self.measure({c: self.left * share for c, share in divide_by_need(needs).items()})
+        self.measure_by_need(needs, 1.0)
+
+    def measure_by_need(self, needs: Mapping[Clique, float], part: float) -> None:
+        """Spend a part of what is left, so that all that was spent is as tables need it."""
+        shares = divide_by_need(needs)
+        self.measure(divide_what_is_left(shares, self.spent, part * self.left))
 
     def choose_pairs(self, tables: Mapping[Clique, Vector], model: Model) -> list[Clique]:
-        """All pairs, unless they are too many or independent; else those that are wrong without.
+        """The pairs that are worth measuring; the first of them are measured.
 
-        What is wrong because its columns are not known well yet does not count: measuring the
-        columns again is cheaper. Pairs that are worth measuring whatever the data are not chosen.
+        With Gaussian noise it is asked twice how far pairs are off. First from independence: of
+        those that are worth their price, some that join all columns without a circle are measured,
+        and a model is fitted. What this model says of the others is often near enough: so only
+        those are added that it gets wrong. With Laplace noise, a distance of each of many pairs is
+        too dear, and they are chosen.
         """
-        n, choice = min(self.max_pairs, len(tables)), self.shares.pair_choice
-        noise = self.noise_of((self.left - choice) / n)
-        errors = {p: self.expect_joint_error(p, table, noise) for p, table in tables.items()}
-        chances = {p: self.expect_chance(p, table, model) for p, table in tables.items()}
-        sure = [p for p in tables if chances[p] > _SURE * errors[p]]
-        too_many = len(tables) > n
-        if too_many and len(sure) >= n:
-            sure = []  # more than can be measured: all of them are chosen from
-        off = self.find_single_doubts(model)
-        doubts = {pair: math.hypot(*(off[name] for name in pair)) for pair in tables}
-        open_ones = {pair: table for pair, table in tables.items() if pair not in set(sure)}
-        offer = _Offer(
-            self.candidates.pairs, doubts, _PAIR_PENALTY, _PAIR_LIFT, choice, n, len(sure)
-        )
-        if too_many:
-            max_pairs = n - len(sure)
-            return sure + self.choose_two_ways(open_ones, offer, max_pairs, max_pairs)
-        left = {pair: math.hypot(_FITTED * errors[pair], doubts[pair]) for pair in open_ones}
-        if not open_ones or self.are_worth_it(open_ones, left, model.total):
-            return list(tables)
-        usual = {pair: math.hypot(chances[pair], doubts[pair]) for pair in open_ones}
-        return sure + self.choose_strong(open_ones, usual, model.total)
-
-    def are_worth_it(
-        self, pairs: Mapping[Clique, Vector], left: Mapping[Clique, float], total: float
-    ) -> bool:
-        """Whether pairs are off by more, on average, than they would be if all are measured.
-
-        - `left`: how far each would be off then, and already is because of its columns.
-
-        Where the answer would be noise, it is yes: columns of real tables depend on each other.
-        """
-        share = _GROUP_PART * self.shares.pair_choice
-        lift = self.find_group_lift(self.whole.share(share), 1)
-        if lift > _MAX_TEST_NOISE * total:
-            return True
-        weights = {pair: self.candidates.pairs[pair] for pair in pairs}
-        mean = sum(weights[pair] * left[pair] for pair in pairs) / sum(weights.values())
-        score = GroupError(
-            pairs, [[], list(pairs)], [0.0, mean + lift],
-            weights=weights, queries=self.merging.queries(pairs),
-        )  # fmt: skip
-        return self.curator.select(score, self.take_price(share)) == 1
-
-    def choose_strong(
-        self, pairs: Mapping[Clique, Vector], usual: Mapping[Clique, float], total: float
-    ) -> list[Clique]:
-        """The few pairs that depend, where most do not: noise alone seldom takes one.
-
-        - `usual`: how far chance and the noise of columns take each from independence.
-        """
-        share, n = _ONES_PART * self.shares.pair_choice, len(self.candidates.singles)
-        n = self.count_choices(share, min(n, len(pairs)), total)
-        if n == 0:
+        n = min(self.max_pairs, len(tables))
+        if self.whole.norm == 1:
+            doubts = self.find_pair_doubts(tables, model)
+            share = self.shares.pair_choice
+            offer = _Offer(self.candidates.pairs, doubts, _PAIR_PENALTY, _PAIR_LIFT, share, n, 0)
+            one_by_one = self.count_choices(_ONES_PART * share, n, model.total)
+            return self.choose_two_ways(tables, offer, one_by_one, n)
+        plan = self.plan_pairs(tables, [], tables, model, n)
+        forest = keep_forest(plan.chosen)
+        if not forest:
             return []
-        price = self.take_price(share)
-        weights = {pair: self.candidates.pairs[pair] for pair in pairs}
-        lift = self.find_scale(price.share(1.0 / n)) * math.log(_GROUP_DOUBT * len(pairs))
-        lift *= max(weights.values())
-        penalties = {pair: usual[pair] + lift / weights[pair] for pair in pairs}
-        return self.choose(pairs, penalties, weights, n, price)
+        part = self.shares.pairs * (self.left - self.look_share)
+        self.measure({pair: plan.shares[pair] * part for pair in forest})
+        rest = [pair for pair in tables if pair not in set(forest)]
+        if rest and n > len(forest):
+            model = self.fit(FIRST_RECORDS).model
+            said = map(self.merging.count, model.project_many(rest))
+            answers = dict(zip(rest, said, strict=True))
+            forest += self.plan_pairs(answers, forest, tables, model, n - len(forest)).chosen
+        return forest
+
+    @property
+    def look_share(self) -> float:
+        """The share of the price for asking once how far all pairs are off."""
+        return self.shares.pair_choice / _N_LOOKS
+
+    def plan_pairs(
+        self, answers: Mapping[Clique, Vector], known: Sequence[Clique],
+        tables: Mapping[Clique, Vector], model: Model, max_pairs: int,
+    ) -> PairPlan:  # fmt: skip
+        """Ask how far pairs are from answers, and plan which are worth measuring.
+
+        - `known`: pairs that were measured before.
+        - `tables`: what all of these would be if their columns were independent.
+        """
+        queries = self.merging.queries(answers)
+        score = MarginalError(answers, queries=queries)
+        noisy = self.curator.measure_scores(score, self.take_price(self.look_share))
+        doubts = self.find_pair_doubts(answers, model)
+        far = estimate_distances(
+            noisy.values, noisy.stddev, np.array(list(doubts.values())), largest=2.0 * model.total
+        )
+        later = self.shares.triple_choice if self.candidates.triples else 0.0
+        later += 0.0 if known else self.look_share
+        planner = PairPlanner(
+            tables, self.candidates.pairs,
+            {pair: find_joint_share(self.curator.domain, pair) for pair in tables},
+            {name: model.one_way(name) for name in self.candidates.singles},
+            self.noise_of(self.left + sum(self.spent.values()) - later), _SINGLE_NEED,
+            self.by_contrasts,
+        )  # fmt: skip
+        return planner.plan(dict(zip(answers, far.tolist(), strict=True)), known, max_pairs)
+
+    def find_pair_doubts(self, pairs: Iterable[Clique], model: Model) -> dict[Clique, float]:
+        """How far each pair is off already because its columns are not known exactly."""
+        off = self.find_single_doubts(model)
+        return {pair: math.hypot(*(off[name] for name in pair)) for pair in pairs}
 
     def find_single_doubts(self, model: Model) -> dict[str, float]:
-        """How far each column is off by its first measurement."""
-        noise = self.noise_of(self.shares.singles / len(self.candidates.singles))
-        return {name: expect_error(model.one_way(name), noise) for name in self.candidates.singles}
-
-    def expect_chance(self, clique: Clique, table: Vector, model: Model) -> float:
-        """How far chance alone takes a table from what its columns imply; 0 for a merged one."""
-        if self.merging.query(clique) is not None:
-            return 0.0
-        return expect_chance(table, [model.one_way(name) for name in clique])
+        """How far each column is off by all counts that were measured of it."""
+        precision = dict.fromkeys(self.candidates.singles, 0.0)
+        for each in self.measurements:
+            if isinstance(each.query, Identity):
+                n_cells = self.curator.domain.size_of(each.clique)
+                for name in each.clique:
+                    n_summed = n_cells // self.curator.domain[name]
+                    precision[name] += 1.0 / (n_summed * float(each.stddev) ** 2)
+        mean_absolute = self.whole.noise.mean_absolute
+        return {
+            name: expect_error(model.one_way(name), mean_absolute(known**-0.5))
+            for name, known in precision.items()
+        }
 
     def choose_triples(
-        self, model: Model, pairs: Mapping[Clique, Vector], known: float, n: int
+        self, model: Model, pairs: Mapping[Clique, Vector], n: int
     ) -> dict[Clique, Vector]:
-        """Triples that the pairs do not explain, as the model has them: up to n, then many at once.
-
-        - `known`: the mean absolute noise on a count of the pairs that were measured.
-        """
+        """Triples that the pairs do not explain, as the model has them: n, then many at once."""
         n_tables = max(len(pairs), len(self.candidates.singles))
         tables = find_triple_tables(model, self.candidates.triples, pairs, self.merging)
         noise = self.noise_of((self.left - self.shares.triple_choice) / n_tables)
@@ -316,7 +338,10 @@ class TierRun:
         }
         if not clear:
             return {}
-        off = {p: self.expect_joint_error(p, table, known) for p, table in pairs.items()}
+        off = {
+            pair: self.expect_joint_error(pair, table, self.noise_of(self.spent[pair]))
+            for pair, table in pairs.items()
+        }
         in_pairs = {name for pair in pairs for name in pair}  # these are known better from there
         singles = self.find_single_doubts(model)
         off |= {(name,): doubt for name, doubt in singles.items() if name not in in_pairs}
@@ -329,7 +354,7 @@ class TierRun:
         offer = _Offer(
             self.candidates.triples, doubts, _TRIPLE_PENALTY, _TRIPLE_LIFT,
             self.shares.triple_choice, n_tables, n_tables,
-            0.0 if pairs else self.shares.singles / len(singles),
+            0.0 if pairs else sum(self.spent[(name,)] for name in singles) / len(singles),
         )  # fmt: skip
         chosen = self.choose_two_ways(clear, offer, min(n, len(clear)), len(clear))
         return {triple: clear[triple] for triple in chosen}
@@ -494,13 +519,14 @@ class TierRun:
 
     def measure(self, shares: Mapping[Clique, float]) -> None:
         """Measure tables, each for a share of the price."""
-        if sum(shares.values()) < _NEGLIGIBLE:
-            return
+        shares = {clique: share for clique, share in shares.items() if share > _NEGLIGIBLE}
         requests = [
             Request(clique, self.spending.take(self.whole.share(share)), self.find_query(clique))
             for clique, share in shares.items()
         ]
-        self.left -= sum(shares.values())
+        for clique, share in shares.items():
+            self.left -= share
+            self.spent[clique] = self.spent.get(clique, 0.0) + share
         self.measurements = combine([*self.measurements, *self.curator.measure_all(requests)])
 
     def find_query(self, clique: Clique) -> Kron | None:

@@ -93,23 +93,6 @@ def find_joint_share(domain: Domain, clique: Clique) -> float:
     return math.prod((domain[name] - 1) / domain[name] for name in clique)
 
 
-def expect_chance(table: Vector, one_ways: Sequence[Vector]) -> float:
-    """How far records that have independent columns are from the table that columns alone imply.
-
-    - `one_ways`: the counts of each column.
-
-    Records of two even columns of 0 and 1: a cell of 2,500 is off by about 20.
-
-    >>> round(expect_chance(np.full(4, 2500.0), [np.full(2, 5000.0)] * 2), 1)
-    79.8
-    """
-    rest = np.ones(1)
-    for counts in one_ways:
-        rest = np.outer(rest, 1.0 - counts / max(counts.sum(), 1e-300)).reshape(-1)
-    normal = np.sqrt((2.0 / math.pi) * table * np.maximum(rest, 0.0))
-    return float(np.minimum(normal, 2.0 * table).sum())
-
-
 def find_needs(
     tables: Mapping[Clique, Vector], weights: Mapping[Clique, float], noise: float
 ) -> dict[Clique, float]:

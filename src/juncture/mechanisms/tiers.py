@@ -85,7 +85,7 @@ class Tiers(Mechanism):
     """The share of the price for all single columns."""
     pair_share: float = 0.55
     """The share of the price for the first measurement of pairs, where triples may follow."""
-    pair_choice_share: float = 0.02
+    pair_choice_share: float = 0.06
     triple_choice_share: float = 0.03
     max_pairs: int | None = None
     """How many pairs are measured at most; by default all, or 8 for each column where they are more
