@@ -6,7 +6,7 @@ All of it is arithmetic on public numbers: noisy scores, and models fitted to wh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,8 +27,10 @@ _N_PASSES = 30
 _DOUBT_SPREAD = 0.3
 # A fit to many tables leaves this part of the error that noise would leave of one alone.
 _FITTED = 0.9
+# Pairs are ranked as if columns and this part of all pairs were measured.
+_RANKING_PARTS = (0.0, 0.1, 1.0)
 # The levels of noise at which errors are known, and the numbers of tables that are tried at most.
-_N_LEVELS, _N_TRIED = 16, 150
+_N_LEVELS, _N_TRIED = 16, 100
 
 
 def estimate_distances(
@@ -109,8 +111,8 @@ class PairPlanner:
         - `distances`: how far each pair is expected to be off without a measurement.
         - `known`: pairs that were measured before.
 
-        Every pair more leaves less of the price for each. So pairs are added in the order of d / e,
-        for as long as the mean falls.
+        Every pair more leaves less of the price for each. So pairs are added in the order of what
+        they gain for their price, and the number is taken at which the mean is least.
 
         >>> even, pairs = np.full(4, 1000.0), [("a", "b"), ("b", "c"), ("a", "c")]
         >>> planner = PairPlanner(
@@ -123,13 +125,13 @@ class PairPlanner:
         open_ones, m = list(distances), len(distances)
         pairs = [*open_ones, *known]
         problem = _Problem(self, pairs, np.append(list(distances.values()), [np.inf] * len(known)))
-        order = problem.rank(m)
-        best = (math.inf, order[:0], np.zeros(0))
-        for k in _list_numbers(min(m, max_pairs)):
-            measured = np.concatenate([order[:k], np.arange(m, len(pairs))]).astype(np.int64)
-            shares, total = problem.expect(measured)
-            if total < best[0]:
-                best = total, order[:k], shares
+        best = (math.inf, np.zeros(0, dtype=np.int64), np.zeros(0))
+        for order in problem.rank(m):
+            for k in _list_numbers(min(m, max_pairs)):
+                measured = np.concatenate([order[:k], np.arange(m, len(pairs))]).astype(np.int64)
+                shares, total = problem.expect(measured)
+                if total < best[0]:
+                    best = total, order[:k], shares
         _, taken, shares = best
         chosen = [open_ones[index] for index in taken.tolist()]
         return PairPlan(chosen, dict(zip([*chosen, *known], shares.tolist(), strict=True)))
@@ -153,11 +155,18 @@ class _Problem:
         tables = [*(planner.tables[pair] for pair in pairs), *planner.columns.values()]
         self.curves = _Curves(tables, self.noise, len(tables))
 
-    def rank(self, m: int) -> NDArray[np.int64]:
-        """The first m pairs, those that noise would hide least at the beginning."""
-        spread = self.curves.at(self.noise * math.sqrt(len(self.weights) + len(self.sizes)))
-        hidden = np.maximum(spread[:m] * self.parts[:m], 1e-9)
-        return np.argsort(-self.distances[:m] / hidden, kind="stable")
+    def rank(self, m: int) -> Iterator[NDArray[np.int64]]:
+        """The first m pairs by what measuring each gains for its price, at some levels of noise.
+
+        Where all are measured, noise hides the large tables that few would show.
+        """
+        for part in _RANKING_PARTS:
+            n = len(self.sizes) + part * len(self.weights)
+            left = self.curves.at(self.noise * math.sqrt(n))[:m]
+            own = np.maximum(left * self.cost[:m], 1e-9)
+            d, e = self.distances[:m], _FITTED * self.parts[:m] * left
+            gain = d - d * e / np.maximum(np.hypot(d, e), 1e-9)
+            yield np.argsort(-gain * np.sqrt(self.weights[:m] / own), kind="stable")
 
     def expect(self, measured: NDArray[np.int64]) -> tuple[Array, float]:
         """The shares of pairs that are measured, and the sum of the errors of all pairs."""
