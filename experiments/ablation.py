@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from unittest.mock import patch
 
+import numpy as np
 from adaptive import build_workload, choose_small
 from all_pairs import find_error
 from context import Cell, Context, Experiment, Rows
@@ -42,6 +43,10 @@ def _take_all(
     return list(tables)
 
 
+def _believe(noisy: Vector, *_: object, **__: object) -> Vector:
+    return np.maximum(noisy, 0.0)
+
+
 def _take_no_group(run: tier_run.TierRun, *_: object) -> list[Clique]:  # noqa: ARG001
     return []
 
@@ -57,15 +62,13 @@ VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
     "no choice: all pairs": (lambda: patch.object(tier_run.TierRun, "choose_pairs", _take_all), {}),
     "no triples": (nullcontext, {}),
     "equal shares": (lambda: patch.object(tier_run, "divide_by_need", _divide_equally), {}),
-    "no penalty for noise": (
-        lambda: patch.multiple(tier_run, _PAIR_PENALTY=0.0, _TRIPLE_PENALTY=0.0),
+    "distances as they came": (
+        lambda: patch.object(tier_run, "estimate_distances", _believe),
         {},
     ),
-    "no penalty for choices' noise": (
-        lambda: patch.multiple(tier_run, _PAIR_LIFT=0.0, _TRIPLE_LIFT=0.0),
-        {},
-    ),
-    "every pair is chosen by its score": (lambda: patch.object(tier_run, "_SURE", 1e9), {}),
+    "first pairs may form circles": (lambda: patch.object(tier_run, "keep_forest", list), {}),
+    "no penalty for noise": (lambda: patch.object(tier_run, "_TRIPLE_PENALTY", 0.0), {}),
+    "no penalty for choices' noise": (lambda: patch.object(tier_run, "_TRIPLE_LIFT", 0.0), {}),
     "no groups": (
         lambda: patch.object(tier_run.TierRun, "choose_group", _take_no_group),
         {},

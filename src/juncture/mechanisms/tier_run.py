@@ -12,7 +12,7 @@ import numpy as np
 
 from juncture._util.watch import Watch
 from juncture.fit.estimation import Estimate
-from juncture.fit.selection_proof import Choice
+from juncture.fit.selection_proof import Choice, ToldDistances
 from juncture.mechanisms.mechanism import Findings
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import find_total
@@ -125,7 +125,7 @@ class TierRun:
         """The share of the price that was spent on each table so far."""
         self.measurements: list[Measurement] = []
         self.triples: list[Clique] = []
-        self.choices: list[Choice] = []
+        self.choices: list[Choice | ToldDistances] = []
         self.merging = Merging(curator.domain, merge_rare)
         self.by_contrasts = False
         """Whether tables of several columns are measured by what no smaller table tells."""
@@ -254,9 +254,11 @@ class TierRun:
         n = min(self.max_pairs, len(tables))
         if self.whole.norm == 1:
             doubts = self.find_pair_doubts(tables, model)
-            share = self.shares.pair_choice
+            share = self.look_share
             offer = _Offer(self.candidates.pairs, doubts, _PAIR_PENALTY, _PAIR_LIFT, share, n, 0)
             one_by_one = self.count_choices(_ONES_PART * share, n, model.total)
+            if one_by_one == 0 and len(tables) <= n:
+                return list(tables)  # no choice could tell
             return self.choose_two_ways(tables, offer, one_by_one, n)
         plan = self.plan_pairs(tables, [], tables, model, n)
         forest = keep_forest(plan.chosen)
@@ -289,6 +291,10 @@ class TierRun:
         queries = self.merging.queries(answers)
         score = MarginalError(answers, queries=queries)
         noisy = self.curator.measure_scores(score, self.take_price(self.look_share))
+        # A distance of merged tables proves nothing of whole ones.
+        whole = {p: table for p, table in answers.items() if self.merging.query(p) is None}
+        told = dict(zip(answers, noisy.values.tolist(), strict=True))
+        self.choices = [ToldDistances(whole, told, noisy.stddev)]
         doubts = self.find_pair_doubts(answers, model)
         far = estimate_distances(
             noisy.values, noisy.stddev, np.array(list(doubts.values())), largest=2.0 * model.total

@@ -26,8 +26,7 @@ from juncture.privacy.budget import Budget
 if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
     from juncture.private.curator import Curator
 
-# For each column, so many pairs are measured without a choice, or where there are more, so many of
-# them at most.
+# For each column, so many pairs may all be measured; where there are more, so many at most.
 _ALL_PER_COLUMN, _CHOSEN_PER_COLUMN = 12, 8
 # What rounding might add to a sum of shares.
 _ROUNDING = 1e-12
@@ -38,18 +37,16 @@ class Tiers(Mechanism):
     """Single columns, then the pairs that depend, then the triples that pairs do not explain.
 
     1. Every column of the workload is measured, for equal parts of `single_share` of the price.
-    2. All pairs below the workload's tasks are measured, unless a choice says that they are off by
-       no more than measuring would leave: then only the few that depend are. Where pairs are more
-       than 12 for each column, at most 8 for each are chosen, of those that independence gets wrong
-       by more than noise would, that of the columns and of the choice included: some one by one,
-       then as many together as are worth it on average. Where noise is so small that even chance
-       ties columns by more, pairs are measured without a choice.
-       They get most of the budget, for shares by how many of their counts stand above the noise,
-       and a model is fitted. Columns of pairs that were not chosen, which they alone answer, are
-       measured again beside them.
+    2. Of the pairs below the workload's tasks, those are measured whose measurement makes the mean
+       error of all pairs least. It is asked with noise how far each pair is from independence
+       (`Curator.measure_scores`). Of the pairs that are worth their price, some that join columns
+       without a circle are measured, a model is fitted, and the same is asked again of the others
+       and the model: what the first pairs explain is left alone, and what they get wrong is added
+       (`tier_plan`). Pairs get shares by how many of their counts stand above the noise. Columns
+       of pairs that were not chosen, which they alone answer, are measured again beside them.
     3. Of the triples below them, those are chosen that this model gets wrong by more than noise
-       would, in the same two ways. What is left of the budget buys less noise for everything
-       chosen.
+       would: some one by one, then as many together as are worth it on average. What is left of
+       the budget buys less noise for everything chosen.
 
     Where columns have few values, pairs and triples are measured by what their columns say together
     and no fewer do (the contrasts of `ResidualPlanner`): of two columns of two values one number,
@@ -58,8 +55,9 @@ class Tiers(Mechanism):
     The model need not have a small tree: where it has none, records take its place (`oracle`). So
     nothing is left out because a model could not hold it. The last fit stops at the noise.
 
-    Where the noise of a choice would hide what is looked for, it is not made: all pairs are
-    measured, and fewer triples are chosen one by one, or none.
+    Where the noise of a choice would hide what is looked for, fewer triples are chosen one by one,
+    or none. With Laplace noise a distance of each pair is too dear: pairs are chosen as triples
+    are.
 
     Privacy: measurements and choices go through the curator, each for a price that `Spending` gives
     out, a filter that never gives more than the budget's price in all. Prices depend on public
@@ -67,8 +65,9 @@ class Tiers(Mechanism):
     at most the budget. A choice of k of the candidates is k exponential mechanisms for equal parts
     of its price (`Curator.select_many`), on scores that a record moves by at most 1, or 2 where one
     is replaced (`MarginalError`); a choice of a group is one (`GroupError`). Neither score is
-    monotonic, so a choice pays for both directions. The curator computes the sensitivity of every
-    query. Which pairs are measured without a choice depends on noisy columns alone.
+    monotonic, so a choice pays for both directions. Asking how far m pairs are off is one Gaussian
+    mechanism: a record moves each of m distances by at most 1 or 2, so all of them by that times
+    the root of m. The curator computes the sensitivity of every query.
 
     >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2, "income": 2}), 3)
@@ -84,8 +83,9 @@ class Tiers(Mechanism):
     single_share: float = 0.08
     """The share of the price for all single columns."""
     pair_share: float = 0.55
-    """The share of the price for the first measurement of pairs, where triples may follow."""
+    """The share of what is left for the first pairs, and for all pairs where triples may follow."""
     pair_choice_share: float = 0.06
+    """The share of the price for asking, twice, how far pairs are off."""
     triple_choice_share: float = 0.03
     max_pairs: int | None = None
     """How many pairs are measured at most; by default all, or 8 for each column where they are more
@@ -123,11 +123,12 @@ class Tiers(Mechanism):
         stddev, max_pairs = single.cell_stddev(neighbours), 0
         if candidates.pairs:
             rest, max_pairs = whole.share(1.0 - share), self.find_max_pairs(candidates)
-            # Two choices, the pairs, the columns of others; with triples, two more choices, they,
-            # and all again.
+            # Pairs are asked about twice; the first ones are measured, then all, and the columns of
+            # others. With triples, there are two choices, and all of these are measured again.
             n_triples = min(MAX_TRIPLES, len(candidates.triples))
+            n_first = min(max_pairs, len(candidates.singles))
             n_tables = max_pairs + len(candidates.singles) + n_triples
-            n_events = 2 + n_tables + (2 + n_tables if n_triples else 0)
+            n_events = 2 + n_first + n_tables + (2 + n_tables if n_triples else 0)
             costs += [rest.share((1.0 - _ROUNDING) / n_events).cost] * n_events
             stddev = refuse_useless(rest.share(1.0 / max_pairs).cell_stddev(neighbours))
             facts.append(("pairs", f"at most {max_pairs} of {len(candidates.pairs)} are measured"))
