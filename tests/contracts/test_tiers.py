@@ -243,7 +243,7 @@ def test_the_noise_of_a_choice_counts_no_more_than_a_wrong_choice_would_harm(
     """However much noise may lift the best of many, a pair that is far off is chosen by itself."""
     monkeypatch.setattr(tier_run, "_PAIR_LIFT", 1e9)
     monkeypatch.setattr(tier_run.TierRun, "choose_group", lambda *_: [])
-    laplace = Tiers(Budget(epsilon=1.0))
+    laplace = Tiers(Budget(epsilon=1.0), max_pairs=14)
     result, _ = run(tmp_path, laplace, Workload.all_marginals(DOMAIN, 2))
     assert ("a", "b") in {each.clique for each in result.measurements}
 

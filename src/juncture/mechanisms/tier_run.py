@@ -249,16 +249,15 @@ class TierRun:
         those that are worth their price, some that join all columns without a circle are measured,
         and a model is fitted. What this model says of the others is often near enough: so only
         those are added that it gets wrong. With Laplace noise, a distance of each of many pairs is
-        too dear, and they are chosen.
+        too dear: all are measured, or where they are too many, some are chosen.
         """
         n = min(self.max_pairs, len(tables))
+        if self.whole.norm == 1 and len(tables) <= n:
+            return list(tables)
         if self.whole.norm == 1:
-            doubts = self.find_pair_doubts(tables, model)
-            share = self.look_share
+            doubts, share = self.find_pair_doubts(tables, model), self.look_share
             offer = _Offer(self.candidates.pairs, doubts, _PAIR_PENALTY, _PAIR_LIFT, share, n, 0)
             one_by_one = self.count_choices(_ONES_PART * share, n, model.total)
-            if one_by_one == 0 and len(tables) <= n:
-                return list(tables)  # no choice could tell
             return self.choose_two_ways(tables, offer, one_by_one, n)
         plan = self.plan_pairs(tables, [], tables, model, n)
         forest = keep_forest(plan.chosen)

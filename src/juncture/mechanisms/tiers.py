@@ -56,8 +56,8 @@ class Tiers(Mechanism):
     nothing is left out because a model could not hold it. The last fit stops at the noise.
 
     Where the noise of a choice would hide what is looked for, fewer triples are chosen one by one,
-    or none. With Laplace noise a distance of each pair is too dear: pairs are chosen as triples
-    are.
+    or none. With Laplace noise a distance of each pair is too dear: all pairs are measured, or
+    where they are too many, some are chosen as triples are.
 
     Privacy: measurements and choices go through the curator, each for a price that `Spending` gives
     out, a filter that never gives more than the budget's price in all. Prices depend on public
