@@ -15,6 +15,7 @@ from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.result import RunResult
 from juncture.mechanisms.tier_fit import TierFitter
+from juncture.mechanisms.tier_plan import divide_what_is_left
 from juncture.mechanisms.tier_tables import (
     TierCandidates,
     combine,
@@ -284,6 +285,23 @@ def test_small_tables_are_measured_by_what_their_columns_say_together(tmp_path: 
             ]
             errors.setdefault(contrasts, []).append(float(np.mean(off)))
     assert np.mean(errors[True]) < 0.8 * np.mean(errors[False])
+
+
+def test_pairs_that_need_next_to_nothing_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A share of the price that is not worth an event is not spent, and the run goes on."""
+    monkeypatch.setattr(tier_run.TierRun, "choose_pairs", lambda _, tables, __: list(tables))
+
+    def starve(shares: Any, spent: Any, left: float) -> dict[tuple[str, ...], float]:
+        return {
+            c: 0.0 if c == ("a", "b") else x
+            for c, x in divide_what_is_left(shares, spent, left).items()
+        }
+
+    monkeypatch.setattr(tier_run, "divide_what_is_left", starve)
+    result, _ = run(tmp_path, Tiers(BUDGET))
+    assert ("a", "b") not in {each.clique for each in result.measurements}
 
 
 def test_many_weak_triples_are_found_together(tmp_path: Path) -> None:

@@ -343,10 +343,8 @@ class TierRun:
         }
         if not clear:
             return {}
-        off = {
-            pair: self.expect_joint_error(pair, table, self.noise_of(self.spent[pair]))
-            for pair, table in pairs.items()
-        }
+        known = {pair: self.noise_of(self.spent.get(pair, _NEGLIGIBLE)) for pair in pairs}
+        off = {p: self.expect_joint_error(p, table, known[p]) for p, table in pairs.items()}
         in_pairs = {name for pair in pairs for name in pair}  # these are known better from there
         singles = self.find_single_doubts(model)
         off |= {(name,): doubt for name, doubt in singles.items() if name not in in_pairs}
