@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 from adaptive import build_workload, choose_small
 from all_pairs import find_error
 from context import Cell, Context, Experiment, Rows
@@ -43,10 +43,6 @@ def _take_all(
     return list(tables)
 
 
-def _believe(noisy: Vector, *_: object, **__: object) -> Vector:
-    return np.maximum(noisy, 0.0)
-
-
 def _take_no_group(run: tier_run.TierRun, *_: object) -> list[Clique]:  # noqa: ARG001
     return []
 
@@ -55,6 +51,9 @@ def _lose_nothing(run: tier_run.TierRun, *_: object) -> float:  # noqa: ARG001
     return 0.0
 
 
+# All pairs that are worth an even share of everything, by the columns alone.
+_ONE_ROUND: dict[str, Any] = {"_FIRST_PART": 0.5, "_GROWTH": 1e9, "_PER_COLUMN": 1e9}
+
 Patch = Callable[[], AbstractContextManager[object]]
 # What takes a part out, and settings of the mechanism.
 VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
@@ -62,11 +61,12 @@ VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
     "no choice: all pairs": (lambda: patch.object(tier_run.TierRun, "choose_pairs", _take_all), {}),
     "no triples": (nullcontext, {}),
     "equal shares": (lambda: patch.object(tier_run, "divide_by_need", _divide_equally), {}),
-    "distances as they came": (
-        lambda: patch.object(tier_run, "estimate_distances", _believe),
+    "whole tables, no contrasts": (
+        lambda: patch.object(tier_run.TierRun, "by_contrasts", False),
         {},
     ),
-    "first pairs may form circles": (lambda: patch.object(tier_run, "keep_forest", list), {}),
+    "one round": (lambda: patch.multiple(tier_run, **_ONE_ROUND), {}),
+    "all noise is allowed for": (lambda: patch.object(tier_run, "_PAIR_LIFT", 2.0), {}),
     "no penalty for noise": (lambda: patch.object(tier_run, "_TRIPLE_PENALTY", 0.0), {}),
     "no penalty for choices' noise": (lambda: patch.object(tier_run, "_TRIPLE_LIFT", 0.0), {}),
     "no groups": (
@@ -77,7 +77,6 @@ VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
         lambda: patch.object(tier_run.TierRun, "expect_dilution", _lose_nothing),
         {},
     ),
-    "small tables whole": (lambda: patch.object(tier_run, "_MAX_JOINT_SHARE", 0.0), {}),
     "tree only": (nullcontext, {"oracle": "exact"}),
     "records only": (nullcontext, {"oracle": "records"}),
     "half of single columns' share": (nullcontext, {"single_share": 0.04}),

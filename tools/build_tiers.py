@@ -45,7 +45,7 @@ def render_rivals(rows: list[Row]) -> str:
         for data in dict.fromkeys(row["data"] for row in rows)
         for k, kind in KINDS.items()
     ]
-    return _lay_out(("table", *EPSILONS), lines)
+    return _lay_out(("table", *EPSILONS), [line for line in lines if any(line[1:])])
 
 
 def render_parts(rows: list[Row]) -> str:

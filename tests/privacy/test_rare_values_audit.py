@@ -69,7 +69,7 @@ def test_merged_runs_tell_no_more_than_they_were_charged(name: str, neighbours: 
     assert worst(name, neighbours, MAX_PAIRS, noise_factor=0.5)[0] > 1.0 + SLACK
 
 
-@pytest.mark.parametrize("name", ["aim", "mwem"])
+@pytest.mark.parametrize("name", ["aim", "mwem", "tiers"])
 def test_a_doubled_exponent_is_caught(name: str) -> None:
-    """In choices among merged tables; Tiers is told the distances of pairs, and chooses none."""
+    """In choices among merged tables."""
     assert worst(name, Neighbours.ADD_OR_REMOVE, MAX_PAIRS, exponent_factor=2.0)[1] > 1.0 + SLACK

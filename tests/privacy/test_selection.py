@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import chi2
 
 from audit import lower_bound
-from juncture.errors import BudgetExceeded, InvalidInput, JunctureError
+from juncture.errors import BudgetExceeded, InvalidInput
 from juncture.privacy.accounting import RECORD_NEIGHBOURS, Neighbours
 from juncture.privacy.budget import Budget
 from juncture.privacy.ledger import Ledger
@@ -219,49 +219,6 @@ def test_choices_are_kept_in_the_journal(tmp_path: Path) -> None:
 
     assert (again.select(score, price, fits=refuse), again.select_many(score, 2, price)) == first
     assert len(again.ledger.events) == 2
-
-
-@pytest.mark.parametrize("price", [Pure(0.5), ZCDP(0.01)], ids=["pure", "zcdp"])
-@pytest.mark.parametrize("neighbours", RECORD_NEIGHBOURS)
-def test_noisy_scores_have_the_noise_that_their_number_asks_for(
-    tmp_path: Path, price: Price, neighbours: Neighbours
-) -> None:
-    """Right on average, with the deviation that is stated: the root of 3 times, or 3 times, one."""
-    answers: dict[Clique, Any] = {("a",): [1, 2, 0], ("b",): [0.5, 1.0], ("a", "b"): np.ones(6)}
-    domain = Domain({"a": 3, "b": 2})
-    codes = {"a": np.array([0, 0, 1, 2]), "b": np.array([0, 1, 1, 1])}
-    exact = [2.0 - 1.0 + 1.0 + 1.0, 0.5 + 2.0, 2.0]
-    budget = Budget(epsilon=1e6) if price.norm == 1 else Budget(rho=1e6)
-    door = Curator(
-        CodedTable(domain, codes), Ledger.create(tmp_path / "ledger", budget, neighbours)
-    )
-    drawn = [door.measure_scores(MarginalError(answers), price) for _ in range(600)]
-    values, stddev = np.array([each.values for each in drawn]), drawn[0].stddev
-    moves = 3.0 ** (1.0 / price.norm) * neighbours.count_moves
-    assert stddev == pytest.approx(price.noise.stddev(price.scale(moves)), rel=1e-4)
-    assert np.abs(values.mean(axis=0) - exact).max() < 5.0 * stddev / np.sqrt(600)
-    assert np.abs(values.std(axis=0) / stddev - 1.0).max() < 0.2
-    assert door.events[0].cost == price.cost
-
-
-def test_noisy_scores_are_kept_in_the_journal_and_refused_before_they_are_paid(
-    tmp_path: Path,
-) -> None:
-    """As choices are."""
-    journal = Journal.create(tmp_path / "x.partial", {})
-    door = curator(tmp_path, Budget(rho=0.02), journal)
-    for bad in (MarginalError({}), MarginalError({("nobody",): [1.0]})):
-        with pytest.raises(JunctureError):
-            door.measure_scores(bad, ZCDP(0.01))
-    with pytest.raises(InvalidInput, match="below"):
-        door.measure_scores(MarginalError(ANSWERS), ZCDP(1e-40))
-    assert door.ledger.events == []
-    first = door.measure_scores(MarginalError(ANSWERS), ZCDP(0.01))
-    journal.close()
-    again = curator(tmp_path, Budget(rho=0.02), Journal(tmp_path / "x.partial"))
-    second = again.measure_scores(MarginalError(ANSWERS), ZCDP(0.01))
-    assert np.array_equal(first.values, second.values)
-    assert len(again.ledger.events) == 1
 
 
 @pytest.mark.parametrize("neighbours", RECORD_NEIGHBOURS)

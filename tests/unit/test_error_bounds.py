@@ -15,12 +15,7 @@ import juncture as jn
 from juncture.errors import InvalidInput
 from juncture.fit.error_bounds import ErrorBounds, Support, find_noise_quantile
 from juncture.fit.plain_estimates import PlainEstimates
-from juncture.fit.selection_proof import (
-    Choice,
-    SelectionProof,
-    ToldDistances,
-    bound_shortfall,
-)
+from juncture.fit.selection_proof import Choice, SelectionProof, bound_shortfall
 from juncture.mechanisms.aim import AIM
 from juncture.mechanisms.mechanism import Mechanism
 from juncture.mechanisms.mwem import MWEM
@@ -120,42 +115,6 @@ def test_choice_proves_a_bound() -> None:
         broken += error > forgetful
     assert binom.sf(misses, runs, 0.05) > 1e-6
     assert binom.sf(broken, runs, 0.10) < 1e-6
-
-
-def test_told_distances_prove_bounds() -> None:
-    """Of 95 % they hold in 95 % or more, and with a fifth of the noise in fewer."""
-    rng, runs, misses, broken = np.random.default_rng(0), 400, 0, 0
-    domain = jn.Domain({"a": 2, "b": 2})
-    scored: dict[Clique, Vector] = {("a",): np.array([10.0, 20.0]), ("b",): np.array([15.0, 15.0])}
-    released: dict[Clique, Vector] = {
-        ("a",): np.array([12.0, 18.0]),
-        ("b",): np.array([15.0, 15.0]),
-    }
-    true: dict[Clique, float] = {("a",): 6.0, ("b",): 3.0}  # what the scored ones were off by
-    for _ in range(runs):
-        told = {clique: far + rng.normal() * 5.0 for clique, far in true.items()}
-        proof, careless = (
-            ToldDistances(scored, told, stddev).prove(
-                [], lambda wanted: [jn.Factor(domain.project(c), released[c]) for c in wanted]
-            )
-            for stddev in (5.0, 1.0)
-        )
-        assert proof is not None
-        assert careless is not None
-        bounds = proof.bound(("b",), 0.95), careless.bound(("b",), 0.95)
-        assert bounds[0] is not None
-        assert bounds[1] is not None
-        misses, broken = misses + (bounds[0] < 3.0), broken + (bounds[1] < 3.0)
-        # The released table of a is further from the scored one by 4.
-        further = 4.0 + 5.0 * math.sqrt(2.0 * math.log(20.0))
-        limit = max(0.0, told[("a",)] + further)
-        assert proof.bound(("a",), 0.95) == pytest.approx(limit, abs=1e-3)
-        again = SelectionProof.from_json(proof.to_json())
-        assert again.bound(("a",), 0.95) == proof.bound(("a",), 0.95)
-    assert binom.sf(misses, runs, 0.05) > 1e-6
-    assert binom.sf(broken, runs, 0.05) < 1e-6
-    counts = jn.Measurement(("a", "b"), np.ones(4), stddev=1.0)
-    assert ToldDistances(scored, told, 5.0).prove([counts], lambda _: []) is None
 
 
 def draw_table(seed: int = 0, n: int = 1500) -> CodedTable:

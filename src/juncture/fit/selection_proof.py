@@ -26,9 +26,6 @@ chosen with noise of scale b = 2 x sensitivity / epsilon, and its table is then 
 3. Afterwards the model changes. By the triangle inequality, the released table is off by at most
    what the scored one was, plus the distance between them, which is known.
 
-Where the distances of all candidates were told with normal noise of deviation d (`ToldDistances`),
-each is below its noisy value plus t but for a chance of exp(-t^2 / (2 d^2)), and 3 holds as well.
-
 Each of 1 and 2 gets half of what may go wrong. Where a choice ended because a floor was drawn, the
 floor is the chosen one: its score is known, and nothing goes to 2. The number of candidates that
 were drawn from before, and which could be drawn at all, are public. Noise on whole numbers is taken
@@ -111,16 +108,12 @@ class SelectionProof:
     chosen: Chosen | None = None
     floor: float = 0.0
     """The score that was chosen, where no candidate was."""
-    stddev: float = 0.0
-    """Above 0 where nothing was chosen, but all distances were told with normal noise of this
-    deviation; they are in the offsets."""
 
     def __post_init__(self) -> None:
         shape = (len(self.cliques),)
-        numbers = (self.offsets.sum(), self.scale, self.floor, self.stddev)
+        numbers = (self.offsets.sum(), self.scale, self.floor)
         valid = self.offsets.shape == self.weights.shape == shape and np.isfinite(numbers).all()
-        is_told = max(self.scale, self.stddev) > 0.0 <= min(self.scale, self.stddev)
-        if not (valid and is_told and (self.weights > 0.0).all() and self.n_candidates > 0):
+        if not (valid and (self.weights > 0.0).all() and self.scale > 0.0 < self.n_candidates):
             raise InvalidInput(
                 "`proofs` must have a finite offset and a positive weight for each clique, and a "
                 "positive scale; got others. Make the release again."
@@ -137,9 +130,6 @@ class SelectionProof:
         if not indices:
             return None
         chance = 1.0 - level
-        if self.stddev > 0.0:
-            more = self.stddev * math.sqrt(2.0 * math.log(1.0 / chance)) + _SLACK
-            return float(min(max(0.0, self.offsets[i] + more) for i in indices))
         if self.chosen is None:
             top = self.floor
         else:
@@ -161,7 +151,6 @@ class SelectionProof:
             "n_candidates": self.n_candidates,
             "chosen": None if own is None else {**own._asdict(), "noise": str(own.noise)},
             "floor": self.floor,
-            "stddev": self.stddev,
         }
 
     @classmethod
@@ -176,7 +165,6 @@ class SelectionProof:
             int(entry["n_candidates"]),
             None if chosen is None else Chosen(**{**chosen, "noise": find_noise(chosen["noise"])}),
             float(entry["floor"]),
-            float(entry.get("stddev", 0.0)),
         )
 
 
@@ -207,10 +195,14 @@ class Choice:
         Nothing is said about columns that were not measured at all.
         """
         chosen = None if self.chosen is None else self._describe(self.chosen, measurements)
+        held = [frozenset(each.clique) for each in measurements]
         open_ones = [
             clique
-            for clique in _leave_out_held(self.tables, measurements, unmeasured)
-            if clique not in self.left_out and clique != self.chosen
+            for clique in self.tables
+            if clique not in self.left_out
+            and clique != self.chosen
+            and not any(name in unmeasured for name in clique)
+            and not any(each.issuperset(clique) for each in held)
         ]
         if not open_ones or (self.chosen is not None and chosen is None):
             return None
@@ -242,48 +234,6 @@ class Choice:
             float(last.stddev),
             last.n_rows,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ToldDistances:
-    """How far tables were from given ones, told with normal noise."""
-
-    tables: Mapping[Clique, Vector]
-    distances: Mapping[Clique, float]
-    """With the noise: any number."""
-    stddev: float
-
-    def prove(
-        self,
-        measurements: Sequence[Measurement],
-        project_many: Callable[[Sequence[Clique]], Iterable[Factor]],
-        unmeasured: Collection[str] = (),
-    ) -> SelectionProof | None:
-        """What it proves of tables that no measurement holds, as `Choice.prove` does."""
-        open_ones = _leave_out_held(self.tables, measurements, unmeasured)
-        if not open_ones:
-            return None
-        offsets = [
-            self.distances[clique] + _measure_distance(self.tables[clique], table.values)
-            for clique, table in zip(open_ones, project_many(open_ones), strict=True)
-        ]
-        weights = np.ones(len(open_ones))
-        return SelectionProof(
-            tuple(open_ones), np.array(offsets), weights, 0.0, len(self.tables), stddev=self.stddev
-        )
-
-
-def _leave_out_held(
-    cliques: Iterable[Clique], measurements: Sequence[Measurement], unmeasured: Collection[str]
-) -> list[Clique]:
-    """The cliques that no measurement holds, of columns that all were measured."""
-    held = [frozenset(each.clique) for each in measurements]
-    return [
-        clique
-        for clique in cliques
-        if not any(name in unmeasured for name in clique)
-        and not any(each.issuperset(clique) for each in held)
-    ]
 
 
 def _measure_distance(table: Vector | Factor, other: Vector) -> float:

@@ -22,7 +22,7 @@ from juncture.engine.plan import Plan
 from juncture.errors import InvalidInput
 from juncture.fit.column_counts import match_columns
 from juncture.fit.public_facts import PublicFacts
-from juncture.fit.selection_proof import Choice, SelectionProof, ToldDistances
+from juncture.fit.selection_proof import Choice, SelectionProof
 from juncture.fit.summary import FitSummary
 from juncture.fit.total import estimate_total
 from juncture.mechanisms.result import RunResult
@@ -82,8 +82,8 @@ class Findings:
     """Facts of this mechanism alone, by name: plain numbers, texts and lists."""
     check: tuple[Measurement, ...] = ()
     """What was measured to check the model, which it is not fitted to."""
-    choices: tuple[Choice | ToldDistances, ...] = ()
-    """Private choices, and noisy distances, that prove something of what was not measured."""
+    choices: tuple[Choice, ...] = ()
+    """Private choices that prove something of the candidates that they left."""
 
     def prove(self) -> tuple[SelectionProof, ...]:
         """What the choices prove of the model, which is the one that is released."""

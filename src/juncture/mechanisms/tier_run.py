@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import combinations, count
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from juncture._util.watch import Watch
 from juncture.fit.estimation import Estimate
-from juncture.fit.selection_proof import Choice, ToldDistances
+from juncture.fit.selection_proof import Choice
 from juncture.mechanisms.mechanism import Findings
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.mwem_state import find_total
@@ -20,17 +18,11 @@ from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.residual_planner import make_residual_query
 from juncture.mechanisms.spending import Spending
 from juncture.mechanisms.tier_fit import FIRST_RECORDS, TierFitter
-from juncture.mechanisms.tier_plan import (
-    PairPlan,
-    PairPlanner,
-    divide_what_is_left,
-    estimate_distances,
-    keep_forest,
-)
 from juncture.mechanisms.tier_tables import (
     TierCandidates,
     combine,
     divide_by_need,
+    divide_what_is_left,
     expect_error,
     find_joint_share,
     find_needs,
@@ -57,10 +49,18 @@ _PAIR_PENALTY, _TRIPLE_PENALTY = 0.6, 1.0
 # asked for on top where pairs are chosen one by one, and where triples are; but no more than what
 # measuring would leave, since a table that only noise has chosen does no more harm.
 _PAIR_LIFT, _TRIPLE_LIFT = 0.5, 0.7
-# How many times it is asked how far pairs are off: by the columns, and by the first pairs.
-_N_LOOKS = 2
-# Pairs that are, on average, at most this share of their tables are measured by it alone.
-_MAX_JOINT_SHARE = 0.5
+# With Gaussian noise, a pair must be off by this share of what measuring would leave.
+_ROUND_PENALTY = 0.75
+# A pair of the first rounds gets this part of a column's even share, later ones twice as much.
+_FIRST_PART, _GROWTH = 1.0 / 16.0, 2.0
+# A choice costs this part of a measurement of a whole table: its noise is three times as large.
+_CHOICE_PART = 1.0 / 9.0
+# A round spends at most this part of what is left.
+_MAX_ROUND_PART = 0.9
+# A round chooses so many pairs for each column, or for each pair that was chosen before.
+_PER_COLUMN, _PER_PAIR = 0.5, 1.0
+# The share of the price for choosing pairs with Laplace noise.
+_PAIR_CHOICE_SHARE = 0.03
 # The parts of the price of a choice: one by one, and many at once, of so many groups.
 _ONES_PART, _GROUP_PART, _N_GROUPS = 0.5, 0.5, 4
 # Where no group is worth anything, one in so many choices takes one all the same.
@@ -72,6 +72,8 @@ _MAX_DARK = 0.25
 # The records that answer for a first fit, and those of the last fit: so many for each record of the
 # table, within limits.
 _ANSWERING_RECORDS, _LAST_RECORDS, _MAX_RECORDS = 400_000, 10.0, 1_000_000
+# All values of the records that answer for a first fit are no more than this.
+_ANSWERING_VALUES = 20_000_000
 # What the watch calls the tiers: columns, pairs, triples, and the last fit.
 _WORK = "measuring in tiers"
 # A share of the price that is not worth an event.
@@ -86,7 +88,6 @@ class TierShares:
 
     singles: float
     pairs: float
-    pair_choice: float
     triple_choice: float
 
 
@@ -111,6 +112,16 @@ class _Offer(NamedTuple):
     others; else 0: pairs tell of each other, and doubts about them overstate what is lost."""
 
 
+def count_rounds(max_pairs: int, n_columns: int) -> int:
+    """How many rounds there are at most: each chooses a pair, or the next one pays more.
+
+    >>> count_rounds(15, 6)
+    22
+    """
+    n_levels = math.ceil(math.log(n_columns / _FIRST_PART, _GROWTH))
+    return max_pairs + n_levels
+
+
 class TierRun:
     """One run: what was measured, and what is left of the price."""
 
@@ -125,10 +136,8 @@ class TierRun:
         """The share of the price that was spent on each table so far."""
         self.measurements: list[Measurement] = []
         self.triples: list[Clique] = []
-        self.choices: list[Choice | ToldDistances] = []
+        self.choices: list[Choice] = []
         self.merging = Merging(curator.domain, merge_rare)
-        self.by_contrasts = False
-        """Whether tables of several columns are measured by what no smaller table tells."""
 
     def run(self) -> Findings:
         """All tiers, then the last fit."""
@@ -140,7 +149,6 @@ class TierRun:
         tables = find_pair_tables(model, self.candidates.pairs, self.merging)
         pairs = list[Clique]()
         if tables:
-            self.by_contrasts = self.prefer_contrasts(tables)
             pairs = self.choose_pairs(tables, model)
             self.measure_tables({pair: tables[pair] for pair in pairs}, model)
         self.watch(_WORK, 3, 4)
@@ -162,25 +170,18 @@ class TierRun:
         if not self.candidates.pairs:
             return self.merging
         n_pairs = min(self.max_pairs, len(self.candidates.pairs))
-        price = self.whole.share((self.left - self.shares.pair_choice) / n_pairs)
+        price = self.whole.share(self.left / n_pairs)
         counts = {name: model.one_way(name) for name in self.candidates.singles}
         stddev = price.cell_stddev(self.curator.neighbours)
         return self.merging.find_rare(counts, stddev, price.noise.mean_absolute(stddev))
 
-    def prefer_contrasts(self, tables: Mapping[Clique, Vector]) -> bool:
-        """Whether small tables get most of the budget, so that measuring all of them wastes it.
+    @property
+    def by_contrasts(self) -> bool:
+        """Whether tables of several columns are measured by what no smaller table tells.
 
-        Of two columns of two values, one number of four is about both together; the others are
-        told by the columns. Asked for alone, it costs a quarter. In larger tables there is little
-        to save, and their columns are known the better from them. Laplace noise is measured against
-        another norm, in which there is less to save.
+        Laplace noise is measured against another norm, in which that saves little.
         """
-        if self.whole.norm == 1:
-            return False
-        noise = self.noise_of(self.left / min(self.max_pairs, len(tables)))
-        shares = divide_by_need(find_needs(tables, self.candidates.pairs, noise))
-        joint = {pair: find_joint_share(self.curator.domain, pair) for pair in tables}
-        return sum(shares[pair] * joint[pair] for pair in tables) <= _MAX_JOINT_SHARE
+        return self.whole.norm == 2
 
     def expect_joint_error(self, clique: Clique, table: Vector, noise: float) -> float:
         """How far measuring a table will leave what its columns say together and no fewer do."""
@@ -229,8 +230,7 @@ class TierRun:
         if self.candidates.triples and n_triples > 0:
             self.watch(_WORK, 2, 4)
             self.measure_by_need(needs, self.shares.pairs)
-            fitted = self.fit(FIRST_RECORDS).model.with_records(_ANSWERING_RECORDS)
-            triples = self.choose_triples(fitted, pairs, n_triples)
+            triples = self.choose_triples(self.fit_answering(), pairs, n_triples)
             self.measure(dict.fromkeys(triples, self.left / (n_tables + len(triples))))
             needs |= self.find_needs(triples, self.candidates.triples, noise)
             self.triples = list(triples)
@@ -243,71 +243,117 @@ class TierRun:
         self.measure(divide_what_is_left(shares, self.spent, part * self.left))
 
     def choose_pairs(self, tables: Mapping[Clique, Vector], model: Model) -> list[Clique]:
-        """The pairs that are worth measuring; the first of them are measured.
+        """The pairs that are worth measuring, measured once.
 
-        With Gaussian noise it is asked twice how far pairs are off. First from independence: of
-        those that are worth their price, some that join all columns without a circle are measured,
-        and a model is fitted. What this model says of the others is often near enough: so only
-        those are added that it gets wrong. With Laplace noise, a distance of each of many pairs is
-        too dear: all are measured, or where they are too many, some are chosen.
+        - `tables`: what they would be if their columns were independent.
+
+        With Gaussian noise, in rounds: some pairs that the model gets more wrong than measuring
+        would leave them are chosen and measured, and a model is fitted. Noise is large at first, so
+        that only what stands out is chosen. A round that finds fewer than it might is followed by
+        one with half the variance, until an even share of what is left would not buy less.
+
+        With Laplace noise, measuring twice tells little more than once, and rounds would waste it:
+        all pairs are measured, or where they are too many, some are chosen.
         """
         n = min(self.max_pairs, len(tables))
-        if self.whole.norm == 1 and len(tables) <= n:
-            return list(tables)
         if self.whole.norm == 1:
-            doubts, share = self.find_pair_doubts(tables, model), self.look_share
-            offer = _Offer(self.candidates.pairs, doubts, _PAIR_PENALTY, _PAIR_LIFT, share, n, 0)
-            one_by_one = self.count_choices(_ONES_PART * share, n, model.total)
-            return self.choose_two_ways(tables, offer, one_by_one, n)
-        plan = self.plan_pairs(tables, [], tables, model, n)
-        forest = keep_forest(plan.chosen)
-        if not forest:
-            return []
-        part = self.shares.pairs * (self.left - self.look_share)
-        self.measure({pair: plan.shares[pair] * part for pair in forest})
-        rest = [pair for pair in tables if pair not in set(forest)]
-        if rest and n > len(forest):
-            model = self.fit(FIRST_RECORDS).model
-            said = map(self.merging.count, model.project_many(rest))
-            answers = dict(zip(rest, said, strict=True))
-            forest += self.plan_pairs(answers, forest, tables, model, n - len(forest)).chosen
-        return forest
+            return list(tables) if len(tables) <= n else self.choose_pairs_once(tables, model, n)
+        chosen, n_columns = list[Clique](), len(self.candidates.singles)
+        share, said, is_fitted = _FIRST_PART / n_columns, dict(tables), True
+        for index in count(1):
+            if not said or len(chosen) >= n or share > self.find_even_share(chosen):
+                break
+            if not is_fitted:
+                model = self.fit_answering()
+                answers = map(self.merging.count, model.project_many(list(said)))
+                said, is_fitted = dict(zip(said, answers, strict=True)), True
+            batch = math.ceil(max(_PER_COLUMN * n_columns, _PER_PAIR * len(chosen)))
+            batch = min(batch, len(said), n - len(chosen), self.count_affordable(share))
+            if batch == 0:
+                break
+            taken = self.choose_round(index, said, tables, model, share, batch)
+            if taken:
+                chosen, is_fitted = chosen + taken, False
+                self.measure({pair: share * self.find_cost(pair) for pair in taken})
+                said = {pair: said[pair] for pair in said if pair not in set(taken)}
+            if len(taken) < batch:
+                share *= _GROWTH
+        return chosen
 
-    @property
-    def look_share(self) -> float:
-        """The share of the price for asking once how far all pairs are off."""
-        return self.shares.pair_choice / _N_LOOKS
+    def fit_answering(self) -> Model:
+        """A model of everything so far, with enough records to tell how far tables are off."""
+        n_records = min(_ANSWERING_RECORDS, _ANSWERING_VALUES // len(self.curator.domain))
+        return self.fit(FIRST_RECORDS).model.with_records(n_records)
 
-    def plan_pairs(
-        self, answers: Mapping[Clique, Vector], known: Sequence[Clique],
-        tables: Mapping[Clique, Vector], model: Model, max_pairs: int,
-    ) -> PairPlan:  # fmt: skip
-        """Ask how far pairs are from answers, and plan which are worth measuring.
+    def find_even_share(self, pairs: Sequence[Clique]) -> float:
+        """What a pair could still get if columns and pairs shared what is left for them evenly."""
+        part = self.shares.pairs if self.candidates.triples else 1.0
+        n_tables = sum(map(self.find_cost, pairs))
+        return part * self.left / (n_tables + len(self.candidates.singles))
 
-        - `known`: pairs that were measured before.
-        - `tables`: what all of these would be if their columns were independent.
+    def find_cost(self, pair: Clique) -> float:
+        """What a pair gets in a round, beside a whole table of weight 1.
+
+        Contrasts cost a part of it. The best shares go by the roots of needs, so of weights.
         """
-        queries = self.merging.queries(answers)
-        score = MarginalError(answers, queries=queries)
-        noisy = self.curator.measure_scores(score, self.take_price(self.look_share))
-        # A distance of merged tables proves nothing of whole ones.
-        whole = {p: table for p, table in answers.items() if self.merging.query(p) is None}
-        told = dict(zip(answers, noisy.values.tolist(), strict=True))
-        self.choices = [ToldDistances(whole, told, noisy.stddev)]
-        doubts = self.find_pair_doubts(answers, model)
-        far = estimate_distances(
-            noisy.values, noisy.stddev, np.array(list(doubts.values())), largest=2.0 * model.total
-        )
-        later = self.shares.triple_choice if self.candidates.triples else 0.0
-        later += 0.0 if known else self.look_share
-        planner = PairPlanner(
-            tables, self.candidates.pairs,
-            {pair: find_joint_share(self.curator.domain, pair) for pair in tables},
-            {name: model.one_way(name) for name in self.candidates.singles},
-            self.noise_of(self.left + sum(self.spent.values()) - later), _SINGLE_NEED,
-            self.by_contrasts,
-        )  # fmt: skip
-        return planner.plan(dict(zip(answers, far.tolist(), strict=True)), known, max_pairs)
+        return find_joint_share(self.curator.domain, pair) * math.sqrt(self.candidates.pairs[pair])
+
+    def count_affordable(self, share: float) -> int:
+        """How many pairs may be chosen and measured for a share each, so that something is left."""
+        return int(_MAX_ROUND_PART * self.left / (share * (1.0 + _CHOICE_PART)))
+
+    def choose_round(
+        self, index: int, said: Mapping[Clique, Vector], tables: Mapping[Clique, Vector],
+        model: Model, share: float, n: int,
+    ) -> list[Clique]:  # fmt: skip
+        """At most n pairs that are worth a share of the price each, by what the model says of them.
+
+        - `tables`: what they would be if their columns were independent.
+
+        A pair must be off by what measuring would leave and by what is in doubt of its columns
+        already; on top, by some of what the noise of the choice lifts the best of so many, unless
+        measuring it for nothing would harm less.
+        """
+        doubts, weights = self.find_pair_doubts(said, model), self.candidates.pairs
+        noise = {
+            weight: self.noise_of(share * math.sqrt(weight)) for weight in set(weights.values())
+        }
+        left = {
+            pair: expect_error(tables[pair], noise[weights[pair]])
+            * math.sqrt(find_joint_share(model.domain, pair))
+            for pair in said
+        }
+        penalties = {p: math.hypot(_ROUND_PENALTY * left[p], doubts[p]) for p in said}
+        # No pair is further from its columns than one that follows them wholly.
+        sizes = {pair: min(model.domain[name] for name in pair) for pair in said}
+        open_ones = [p for p in said if penalties[p] < 2.0 * model.total * (1.0 - 1.0 / sizes[p])]
+        if not open_ones:
+            return []
+        n = min(n, len(open_ones))
+        price = self.take_price(n * _CHOICE_PART * share)
+        lift = _PAIR_LIFT * self.find_scale(price.share(1.0 / n)) * math.log(len(open_ones))
+        penalties = {pair: penalties[pair] + min(lift, left[pair]) for pair in open_ones}
+        earlier, self.choices = self.choices, []
+        open_tables = {pair: said[pair] for pair in open_ones}
+        taken = self.choose(open_tables, penalties, weights, n, price)
+        if len(taken) == n:  # only a choice that ends by itself says something of what it leaves
+            self.choices = earlier
+        else:
+            # Which round is the last of that kind is an outcome. The i-th gets the part
+            # 1 / (i (i + 1)) of what may go wrong, so all of them together go wrong no more often.
+            (last,) = self.choices
+            n_candidates = last.n_candidates * index * (index + 1)
+            self.choices = [replace(last, n_candidates=n_candidates)]
+        return taken
+
+    def choose_pairs_once(
+        self, tables: Mapping[Clique, Vector], model: Model, n: int
+    ) -> list[Clique]:
+        """At most n pairs, one by one and then many at once, for one choice of each kind."""
+        doubts, share = self.find_pair_doubts(tables, model), _PAIR_CHOICE_SHARE
+        offer = _Offer(self.candidates.pairs, doubts, _PAIR_PENALTY, _PAIR_LIFT, share, n, 0)
+        one_by_one = self.count_choices(_ONES_PART * share, n, model.total)
+        return self.choose_two_ways(tables, offer, one_by_one, n)
 
     def find_pair_doubts(self, pairs: Iterable[Clique], model: Model) -> dict[Clique, float]:
         """How far each pair is off already because its columns are not known exactly."""

@@ -159,6 +159,32 @@ def divide_by_need(needs: Mapping[Clique, float]) -> dict[Clique, float]:
     return {clique: root / whole for clique, root in roots.items()}
 
 
+def divide_what_is_left(
+    shares: Mapping[Clique, float], spent: Mapping[Clique, float], left: float
+) -> dict[Clique, float]:
+    """How much more to spend on each table, so that all together come near to their shares.
+
+    What was spent before is not taken back: those that had more than their share get nothing, and
+    the others have the less.
+
+    >>> divide_what_is_left({("a",): 0.5, ("b",): 0.5}, {("a",): 0.3}, left=0.5)
+    {('a',): 0.1, ('b',): 0.4}
+    """
+    before = np.array([spent.get(clique, 0.0) for clique in shares])
+    wanted = np.array(list(shares.values()))
+    # Shares of a level at which exactly what is left is missing: found among those that get more.
+    open_ones = np.ones(len(wanted), dtype=bool)
+    level = 0.0
+    while open_ones.any():
+        level = (left + before[open_ones].sum()) / wanted[open_ones].sum()
+        over = open_ones & (before > level * wanted)
+        if not over.any():
+            break
+        open_ones &= ~over
+    more = np.where(open_ones, level * wanted - before, 0.0)
+    return {c: round(float(x), 15) for c, x in zip(shares, more, strict=True)}
+
+
 def combine(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Tables that were measured more than once with Gaussian noise, as one with less noise.
 

@@ -19,7 +19,7 @@ from juncture.mechanisms.mechanism import (
 )
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.tier_fit import TierFitter
-from juncture.mechanisms.tier_run import TierRun, TierShares
+from juncture.mechanisms.tier_run import TierRun, TierShares, count_rounds
 from juncture.mechanisms.tier_tables import MAX_TRIPLES, TierCandidates
 from juncture.privacy.budget import Budget
 
@@ -37,27 +37,26 @@ class Tiers(Mechanism):
     """Single columns, then the pairs that depend, then the triples that pairs do not explain.
 
     1. Every column of the workload is measured, for equal parts of `single_share` of the price.
-    2. Of the pairs below the workload's tasks, those are measured whose measurement makes the mean
-       error of all pairs least. It is asked with noise how far each pair is from independence
-       (`Curator.measure_scores`). Of the pairs that are worth their price, some that join columns
-       without a circle are measured, a model is fitted, and the same is asked again of the others
-       and the model: what the first pairs explain is left alone, and what they get wrong is added
-       (`tier_plan`). Pairs get shares by how many of their counts stand above the noise. Columns
-       of pairs that were not chosen, which they alone answer, are measured again beside them.
+    2. Pairs below the workload's tasks are chosen and measured in rounds. Each chooses some pairs
+       that the model so far gets more wrong than measuring them would leave, measures these with
+       large noise, and fits a model: what it explains is left alone by later rounds. Where a round
+       finds few, the next one measures with half the variance. Rounds end when what is left, shared
+       evenly, would not buy less noise. It then goes to all chosen pairs, and to the columns, by
+       how many of their counts stand above the noise.
     3. Of the triples below them, those are chosen that this model gets wrong by more than noise
        would: some one by one, then as many together as are worth it on average. What is left of
        the budget buys less noise for everything chosen.
 
-    Where columns have few values, pairs and triples are measured by what their columns say together
-    and no fewer do (the contrasts of `ResidualPlanner`): of two columns of two values one number,
-    for a quarter of the price of four.
+    With Gaussian noise, pairs and triples are measured by what their columns say together and no
+    fewer do (the contrasts of `ResidualPlanner`): of two columns of two values one number, for a
+    quarter of the price of four. What their columns say alone is told by the columns.
 
     The model need not have a small tree: where it has none, records take its place (`oracle`). So
     nothing is left out because a model could not hold it. The last fit stops at the noise.
 
     Where the noise of a choice would hide what is looked for, fewer triples are chosen one by one,
-    or none. With Laplace noise a distance of each pair is too dear: all pairs are measured, or
-    where they are too many, some are chosen as triples are.
+    or none. With Laplace noise, measuring a table twice tells little more than once: there are no
+    rounds, and all pairs are measured, or where they are too many, some are chosen as triples are.
 
     Privacy: measurements and choices go through the curator, each for a price that `Spending` gives
     out, a filter that never gives more than the budget's price in all. Prices depend on public
@@ -65,9 +64,8 @@ class Tiers(Mechanism):
     at most the budget. A choice of k of the candidates is k exponential mechanisms for equal parts
     of its price (`Curator.select_many`), on scores that a record moves by at most 1, or 2 where one
     is replaced (`MarginalError`); a choice of a group is one (`GroupError`). Neither score is
-    monotonic, so a choice pays for both directions. Asking how far m pairs are off is one Gaussian
-    mechanism: a record moves each of m distances by at most 1 or 2, so all of them by that times
-    the root of m. The curator computes the sensitivity of every query.
+    monotonic, so a choice pays for both directions. The curator computes the sensitivity of every
+    query.
 
     >>> from juncture import Budget, Domain, Neighbours, Workload
     >>> workload = Workload.all_marginals(Domain({"age": 3, "sex": 2, "income": 2}), 3)
@@ -84,8 +82,6 @@ class Tiers(Mechanism):
     """The share of the price for all single columns."""
     pair_share: float = 0.55
     """The share of what is left for the first pairs, and for all pairs where triples may follow."""
-    pair_choice_share: float = 0.06
-    """The share of the price for asking, twice, how far pairs are off."""
     triple_choice_share: float = 0.03
     max_pairs: int | None = None
     """How many pairs are measured at most; by default all, or 8 for each column where they are more
@@ -123,12 +119,12 @@ class Tiers(Mechanism):
         stddev, max_pairs = single.cell_stddev(neighbours), 0
         if candidates.pairs:
             rest, max_pairs = whole.share(1.0 - share), self.find_max_pairs(candidates)
-            # Pairs are asked about twice; the first ones are measured, then all, and the columns of
-            # others. With triples, there are two choices, and all of these are measured again.
+            # Every round is a choice; every pair is measured when it is chosen, and again with all
+            # columns. With triples, there are two more choices, and all is measured once more.
             n_triples = min(MAX_TRIPLES, len(candidates.triples))
-            n_first = min(max_pairs, len(candidates.singles))
             n_tables = max_pairs + len(candidates.singles) + n_triples
-            n_events = 2 + n_first + n_tables + (2 + n_tables if n_triples else 0)
+            n_events = count_rounds(max_pairs, len(candidates.singles)) + max_pairs + n_tables
+            n_events += 2 + n_tables if n_triples else 0
             costs += [rest.share((1.0 - _ROUNDING) / n_events).cost] * n_events
             stddev = refuse_useless(rest.share(1.0 / max_pairs).cell_stddev(neighbours))
             facts.append(("pairs", f"at most {max_pairs} of {len(candidates.pairs)} are measured"))
@@ -150,9 +146,8 @@ class Tiers(Mechanism):
 
     def _execute(self, curator: Curator, candidates: TierCandidates, watch: Watch) -> Findings:
         shares = TierShares(
-            self.find_single_share(candidates), self.pair_share,
-            self.pair_choice_share, self.triple_choice_share,
-        )  # fmt: skip
+            self.find_single_share(candidates), self.pair_share, self.triple_choice_share
+        )
         zeros = PublicFacts.find_constraints(curator.schema)
         fitter = TierFitter(self.oracle, self.max_tree_cells, self.max_steps, zeros)
         max_pairs = self.find_max_pairs(candidates)
@@ -163,13 +158,11 @@ class Tiers(Mechanism):
         ).run()  # fmt: skip
 
     def _check(self) -> None:
-        shares = (
-            self.single_share, self.pair_share, self.pair_choice_share, self.triple_choice_share,
-        )  # fmt: skip
+        shares = (self.single_share, self.pair_share, self.triple_choice_share)
         if not (all(0.0 < share < 1.0 for share in shares) and sum(shares) < 1.0):
             raise InvalidInput(
-                "`single_share`, `pair_share`, `pair_choice_share` and `triple_choice_share` must "
-                f"be above 0, and below 1 together; got {', '.join(map(str, shares))}."
+                "`single_share`, `pair_share` and `triple_choice_share` must be above 0, and "
+                f"below 1 together; got {', '.join(map(str, shares))}."
             )
         if self.max_pairs is not None and self.max_pairs < 1:
             raise InvalidInput(f"`max_pairs` must be at least 1; got {self.max_pairs}.")

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,14 +87,6 @@ class _Prepared:
         )
 
 
-class NoisyScores(NamedTuple):
-    """The scores of all candidates of a private choice, each with noise."""
-
-    values: NDArray[np.float64]
-    stddev: float
-    """The standard deviation of the noise on each."""
-
-
 class Curator:
     """Noisy answers and private choices about one table, paid for from one ledger.
 
@@ -104,8 +95,7 @@ class Curator:
     exact multiples of the lattice's unit (see `lattice`), so noise on that lattice with scale
     sensitivity / epsilon is the discrete Laplace mechanism, epsilon-private (Ghosh, Roughgarden and
     Sundararajan 2009), and with stddev sensitivity / sqrt(2 rho) the discrete Gaussian mechanism,
-    rho-zCDP (Canonne, Kamath and Steinke 2020); `measure_scores` adds the same noise to scores.
-    `select` and `select_many`: exponential mechanisms
+    rho-zCDP (Canonne, Kamath and Steinke 2020). `select` and `select_many`: exponential mechanisms
     on a score that moves between neighbouring tables by at most the sensitivity that its class
     proves (see `selection`).
     `draw_queries` proves its own. Everything is paid for before the data is looked at, and costs
@@ -288,33 +278,6 @@ class Curator:
         (indices,) = self._access([event], choose)
         return [score.candidate(int(index)) for index in indices]
 
-    def measure_scores(self, score: Score[Candidate], price: Price) -> NoisyScores:
-        """The scores of all candidates, each with noise.
-
-        It tells how good every candidate is, where a choice tells only which is good: dearer where
-        few of many candidates are wanted, and cheaper where most are. A neighbouring table moves
-        each of m scores by at most the sensitivity that the score's class proves, so all together
-        by m times that in L1 and by sqrt(m) times in L2; that is the sensitivity of the noise,
-        which is drawn on the lattice of scores as that of a measurement is on its own.
-        """
-        bound = self._bind(score)
-        n, unit = bound.n_candidates, 2.0**-score_units.PLACES
-        moves = math.ceil(bound.sensitivity / unit) * n ** (1.0 / price.norm)
-        scale = self._check_scale(price, price.scale(moves))
-        parameters = {"scale": scale * unit, "answers": n}
-        event = Event(
-            f"the score of each: {score.describe()}",
-            f"discrete {price.noise}", price.cost, parameters,
-        )  # fmt: skip
-
-        def answer() -> Outcome:
-            scores = score_in_units(bound, self._source.exact_counts(bound.cliques))
-            noisy = self._sampler.add_noise(scores.units, price.noise, scale)
-            return [noisy.astype(np.float64) * unit]
-
-        (values,) = self._access([event], answer)
-        return NoisyScores(values, price.noise.discrete_stddev(scale) * unit)
-
     def find_values(self, name: str, threshold: Threshold) -> tuple[list[str], Integers]:
         """The values of a column with private values that enough records have, and noisy counts.
 
@@ -477,22 +440,17 @@ class Curator:
         query, places = round_to_lattice(request.query or Identity(), subdomain)
         operator = bind(query, subdomain)
         scale = price.scale(price.lattice_sensitivity(operator, self.neighbours, places))
-        self._check_scale(price, scale)
-        purpose = f"{request.purpose}: " if request.purpose else ""
-        what = f"{purpose}{describe_query(query)} of {', '.join(subdomain) or 'all records'}"
-        parameters = {"scale": scale * 2.0**-places, "answers": operator.n_rows}
-        event = Event(what, f"discrete {price.noise}", price.cost, parameters)
-        return _Prepared(request, query, operator, places, scale, event)
-
-    def _check_scale(self, price: Price, scale: float) -> float:
-        """The scale of noise, if it can be drawn."""
         if scale > _MAX_SCALE:
             raise InvalidInput(
                 f"`price` must buy noise of a scale below {_MAX_SCALE:g} units; got {scale:g}. "
                 "Pay more, or divide the query by a power of two."
             )
         self._sampler.refuse_unknown(price.noise)
-        return scale
+        purpose = f"{request.purpose}: " if request.purpose else ""
+        what = f"{purpose}{describe_query(query)} of {', '.join(subdomain) or 'all records'}"
+        parameters = {"scale": scale * 2.0**-places, "answers": operator.n_rows}
+        event = Event(what, f"discrete {price.noise}", price.cost, parameters)
+        return _Prepared(request, query, operator, places, scale, event)
 
     def _noisy_answers(self, each: _Prepared, table: Factor) -> NDArray[np.float64]:
         # Answers beyond what doubles hold exactly count as the limit. Clipping the answers of two
