@@ -36,6 +36,8 @@ from juncture.engine.compiled.ordering import Search
 from juncture.engine.compiled.ordering import search_order as _search_order
 from juncture.engine.compiled.peaks import maximise as _maximise
 from juncture.engine.compiled.raking import balance_clique as _balance_clique
+from juncture.engine.compiled.raking import balance_products as _balance_products
+from juncture.engine.compiled.raking import measure_products as _measure_products
 from juncture.engine.compiled.sampling import count_rows as _count_rows
 from juncture.engine.compiled.sampling import draw as _draw
 from juncture.engine.compiled.sampling import make_aliases as _make_aliases
@@ -315,6 +317,30 @@ def balance_clique(base, centre, pull, total, out, sums, n):
     return _balance_clique(
         carray(base, n), carray(centre, n), carray(pull, n), total, carray(out, n), carray(sums, 2)
     )
+
+
+@entry("dDqDqQQqDDqDDq")
+def measure_products(
+    counts, n, matrices, n_entries, n_rows, sizes, n_axes, values, precision, n_answers, slope,
+    room, n_room,
+):  # fmt: skip
+    return _measure_products(
+        carray(counts, n), carray(matrices, n_entries), carray(n_rows, n_axes),
+        carray(sizes, n_axes), carray(values, n_answers), carray(precision, n_answers),
+        carray(slope, n), carray(room, (2, n_room)),
+    )  # fmt: skip
+
+
+@entry("vDqDqQQqDDqddDDDq")
+def balance_products(
+    base, n, matrices, n_entries, n_rows, sizes, n_axes, values, precision, n_answers, tau, total,
+    change, tables, room, n_room,
+):  # fmt: skip
+    _balance_products(
+        carray(base, n), carray(matrices, n_entries), carray(n_rows, n_axes),
+        carray(sizes, n_axes), carray(values, n_answers), carray(precision, n_answers), tau, total,
+        carray(change, n), carray(tables, (5, n)), carray(room, (2, n_room)),
+    )  # fmt: skip
 
 
 @entry("vIqqQIIIqqqqQq")

@@ -23,6 +23,8 @@ from juncture.tables.queries.products import Operator, list_blocks
 # Absolute residuals of other queries than counts are rounded off within so many deviations.
 _ROUNDED = 0.05
 _INNER_STEPS = 15
+# Matrices of more entries are not written out.
+_MAX_ENTRIES = 100_000
 
 
 class CliqueProblem(Protocol):
@@ -50,6 +52,10 @@ def make_problem(loss: FitLoss, clique: Clique) -> CliqueProblem | None:
         return AbsoluteCounts(own)
     if len(own.terms) == 1 and own.terms[0].squared and _is_partition(own.terms[0].operator):
         return GroupedCounts(own)
+    if len(own.terms) == 1 and own.terms[0].squared:
+        matrices = _list_matrices(own.terms[0].operator)
+        if matrices is not None:
+            return Products(own, matrices)
     return AnyQueries(own if own.is_smooth else own.round_off(_ROUNDED))
 
 
@@ -108,6 +114,67 @@ def _is_partition(operator: Operator) -> bool:
     """Whether each cell is in exactly one answer."""
     (_, blocks, _), *others = list_blocks(operator)
     return not others and all(isinstance(block, Identity | Buckets | Total) for block in blocks)
+
+
+class Products(_Restricted):
+    """One product of small matrices with squared residuals, as contrasts are: it is compiled."""
+
+    def __init__(self, loss: FitLoss, matrices: list[Vector]) -> None:
+        super().__init__(loss)
+        (term,), (clique,) = loss.terms, loss.layout.cliques
+        # The table is in the layout's order of columns, and so must the answers be.
+        order = [term.clique.index(name) for name in clique]
+        shape = [len(matrix) for matrix in matrices]
+        matrices = [matrices[axis] for axis in order]
+        self._matrices = np.concatenate([matrix.reshape(-1) for matrix in matrices])
+        self._n_rows, self._sizes = np.array([matrix.shape for matrix in matrices]).T.copy()
+        self._values, self._precision = (
+            np.ascontiguousarray(numbers.reshape(shape).transpose(order)).reshape(-1)
+            for numbers in (term.values, 1.0 / term.stddev**2)
+        )
+        self._tables = np.empty((5, loss.layout.size))
+        # Along the way from cells to answers, each axis has as many as it has of either.
+        self._room = np.empty((2, math.prod(max(matrix.shape) for matrix in matrices)))
+
+    def loss(self, counts: Vector) -> float:
+        """The loss of the clique's own measurements."""
+        counts = np.ascontiguousarray(counts)
+        value = routine("measure_products")(
+            pointer(counts), len(counts), *self._query,
+            pointer(self._tables), pointer(self._room), self._room.shape[1],
+        )  # fmt: skip
+        return float(value)
+
+    def balance(self, base: Vector, change: Vector, tau: float, total: float) -> Vector:
+        """The change of potentials that balances loss and divergence."""
+        base, moved = np.ascontiguousarray(base), change - change.max()
+        routine("balance_products")(
+            pointer(base), len(base), *self._query, tau, total, pointer(moved),
+            pointer(self._tables), pointer(self._room), self._room.shape[1],
+        )  # fmt: skip
+        return np.asarray(moved)
+
+    @property
+    def _query(self) -> tuple[object, ...]:
+        return (
+            pointer(self._matrices), len(self._matrices), pointer(self._n_rows),
+            pointer(self._sizes), len(self._sizes), pointer(self._values),
+            pointer(self._precision), len(self._values),
+        )  # fmt: skip
+
+
+def _list_matrices(operator: Operator) -> list[Vector] | None:
+    """The matrices that an operator is the product of; None where it is none of small ones."""
+    (weight, blocks, sizes), *others = list_blocks(operator)
+    n_entries = [block.n_rows(size) * size for block, size in zip(blocks, sizes, strict=True)]
+    if (
+        others
+        or weight != 1.0
+        or len(sizes) != len(operator.shape)
+        or max(n_entries) > _MAX_ENTRIES
+    ):
+        return None
+    return [np.asarray(b.matrix(n), dtype=np.float64) for b, n in zip(blocks, sizes, strict=True)]
 
 
 class AbsoluteCounts(_Restricted):
