@@ -18,7 +18,7 @@ from paper_data import TOY, DataSet, has_aim_coding, make_source, read_codes
 from rivals import DELTA, run_mechanism
 
 from juncture.errors import ModelTooLarge
-from juncture.mechanisms import tier_run
+from juncture.mechanisms import tier_choice, tier_rounds, tier_run, tier_state
 from juncture.mechanisms.tiers import Tiers
 from juncture.model.model import Model
 from juncture.privacy.budget import Budget
@@ -43,11 +43,11 @@ def _take_all(
     return list(tables)
 
 
-def _take_no_group(run: tier_run.TierRun, *_: object) -> list[Clique]:  # noqa: ARG001
+def _take_no_group(chooser: tier_choice.TierChooser, *_: object) -> list[Clique]:  # noqa: ARG001
     return []
 
 
-def _lose_nothing(run: tier_run.TierRun, *_: object) -> float:  # noqa: ARG001
+def _lose_nothing(chooser: tier_choice.TierChooser, *_: object) -> float:  # noqa: ARG001
     return 0.0
 
 
@@ -62,19 +62,19 @@ VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
     "no triples": (nullcontext, {}),
     "equal shares": (lambda: patch.object(tier_run, "divide_by_need", _divide_equally), {}),
     "whole tables, no contrasts": (
-        lambda: patch.object(tier_run.TierRun, "by_contrasts", False),
+        lambda: patch.object(tier_state.TierState, "by_contrasts", False),
         {},
     ),
-    "one round": (lambda: patch.multiple(tier_run, **_ONE_ROUND), {}),
-    "all noise is allowed for": (lambda: patch.object(tier_run, "_PAIR_LIFT", 2.0), {}),
+    "one round": (lambda: patch.multiple(tier_rounds, **_ONE_ROUND), {}),
+    "all noise is allowed for": (lambda: patch.object(tier_rounds, "PAIR_LIFT", 2.0), {}),
     "no penalty for noise": (lambda: patch.object(tier_run, "_TRIPLE_PENALTY", 0.0), {}),
     "no penalty for choices' noise": (lambda: patch.object(tier_run, "_TRIPLE_LIFT", 0.0), {}),
     "no groups": (
-        lambda: patch.object(tier_run.TierRun, "choose_group", _take_no_group),
+        lambda: patch.object(tier_choice.TierChooser, "choose_group", _take_no_group),
         {},
     ),
     "groups take from others for nothing": (
-        lambda: patch.object(tier_run.TierRun, "expect_dilution", _lose_nothing),
+        lambda: patch.object(tier_choice.TierChooser, "expect_dilution", _lose_nothing),
         {},
     ),
     "tree only": (nullcontext, {"oracle": "exact"}),

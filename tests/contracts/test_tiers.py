@@ -10,11 +10,14 @@ import pytest
 
 from juncture.engine.particles import Particles
 from juncture.errors import InvalidInput, ModelTooLarge
-from juncture.mechanisms import tier_run
+from juncture.mechanisms import tier_choice, tier_rounds, tier_run
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.result import RunResult
+from juncture.mechanisms.tier_choice import Offer, TierChooser
 from juncture.mechanisms.tier_fit import TierFitter
+from juncture.mechanisms.tier_rounds import PairRounds
+from juncture.mechanisms.tier_state import Taken, TierState
 from juncture.mechanisms.tier_tables import (
     TierCandidates,
     combine,
@@ -184,16 +187,16 @@ def test_triples_are_in_doubt_by_the_noise_on_columns_that_no_pair_tells(
     noise = list[dict[str, float]]()
 
     def choose_none(
-        self: tier_run.TierRun,
+        self: TierChooser,
         tables: object,  # noqa: ARG001
-        offer: tier_run._Offer,
+        offer: Offer,
         *_: int,
     ) -> list[tuple[str, ...]]:
         doubts.append(dict(offer.doubts))
-        noise.append({name: self.noise_of(self.spent[(name,)]) for name in DOMAIN})
+        noise.append({name: self.state.noise_of(self.state.spent[(name,)]) for name in DOMAIN})
         return []
 
-    monkeypatch.setattr(tier_run.TierRun, "choose_two_ways", choose_none)
+    monkeypatch.setattr(TierChooser, "choose_two_ways", choose_none)
     monkeypatch.setattr(tier_run.TierRun, "choose_pairs", lambda *_: [])
     run(tmp_path, Tiers(Budget(rho=0.001)), source=independent_table())
     (of_triples,), (off,) = doubts, noise
@@ -248,8 +251,8 @@ def test_a_round_leaves_something_of_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many pairs it might choose, and however much each would get."""
-    monkeypatch.setattr(tier_run, "_FIRST_PART", 0.99)
-    monkeypatch.setattr(tier_run, "_PER_COLUMN", 1e9)
+    monkeypatch.setattr(tier_rounds, "_FIRST_PART", 0.99)
+    monkeypatch.setattr(tier_rounds, "_PER_COLUMN", 1e9)
     flags = Domain({f"x{i}": 2 for i in range(12)})
     rng = np.random.default_rng(0)
     first = rng.integers(0, 2, 20_000)
@@ -259,6 +262,33 @@ def test_a_round_leaves_something_of_the_budget(
     assert result.details["pairs"] < 66
     paid = sum(entry.cost.rho for entry in ledger.events)
     assert 0.1 * (1 - 1e-3) <= paid <= 0.1
+
+
+def test_a_round_says_less_for_sure_the_later_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which round is the last to end by itself is chance: the i-th may go wrong 1/(i (i + 1))."""
+    raw, factors = list[int](), list[tuple[int, float]]()
+    choose, choose_round = TierState.choose, PairRounds.choose_round
+
+    def note(self: TierState, *rest: Any) -> Taken:
+        taken = choose(self, *rest)
+        assert taken.last is not None
+        raw.append(taken.last.n_candidates)
+        return taken
+
+    def spy(self: PairRounds, index: int, *rest: Any) -> list[tuple[str, ...]]:
+        taken = choose_round(self, index, *rest)
+        if len(taken) < rest[-1]:
+            (kept,) = self.state.choices
+            factors.append((index, kept.n_candidates / raw[-1]))
+        return taken
+
+    monkeypatch.setattr(TierState, "choose", note)
+    monkeypatch.setattr(PairRounds, "choose_round", spy)
+    run(tmp_path, Tiers(Budget(rho=0.02)), Workload.all_marginals(DOMAIN, 2))
+    assert len(factors) > 1
+    assert all(factor == index * (index + 1) for index, factor in factors)
 
 
 def test_pairs_of_small_weight_get_less_in_a_round(
@@ -293,8 +323,8 @@ def test_the_noise_of_a_choice_counts_no_more_than_a_wrong_choice_would_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However much noise may lift the best of many, a pair that is far off is chosen by itself."""
-    monkeypatch.setattr(tier_run, "_PAIR_LIFT", 1e9)
-    monkeypatch.setattr(tier_run.TierRun, "choose_group", lambda *_: [])
+    monkeypatch.setattr(tier_run, "PAIR_LIFT", 1e9)
+    monkeypatch.setattr(TierChooser, "choose_group", lambda *_: [])
     laplace = Tiers(Budget(epsilon=1.0), max_pairs=14)
     result, _ = run(tmp_path, laplace, Workload.all_marginals(DOMAIN, 2))
     assert ("a", "b") in {each.clique for each in result.measurements}
@@ -323,7 +353,7 @@ def test_small_tables_are_measured_by_what_their_columns_say_together(tmp_path: 
         for contrasts in (True, False):
             with pytest.MonkeyPatch.context() as patch:
                 if not contrasts:
-                    patch.setattr(tier_run.TierRun, "by_contrasts", False)
+                    patch.setattr(TierState, "by_contrasts", False)
                 result, _ = run(
                     tmp_path / str(contrasts), Tiers(BUDGET), workload, source=source, seed=seed
                 )
@@ -379,19 +409,19 @@ def test_a_group_must_be_worth_what_it_takes_from_the_tables_beside_it(
     how much each doubt grows.
     """
     monkeypatch.setattr(tier_run.TierRun, "choose_pairs", lambda *_: [])
-    monkeypatch.setattr(tier_run.TierRun, "choose_ones", lambda *_: [])
+    monkeypatch.setattr(TierChooser, "choose_ones", lambda *_: [])
     seen = list[tuple[list[int], list[float]]]()
     expected = list[list[float]]()
-    choose_group = tier_run.TierRun.choose_group
+    choose_group = TierChooser.choose_group
 
     def spy(
-        self: tier_run.TierRun, tables: dict[tuple[str, ...], np.ndarray], offer: tier_run._Offer,
+        self: TierChooser, tables: dict[tuple[str, ...], np.ndarray], offer: Offer,
         max_tables: int,
     ) -> list[tuple[str, ...]]:  # fmt: skip
-        left = self.left - offer.share
+        left = self.state.left - offer.share
         known, weights = offer.known_share, {c: offer.weights[c] for c in tables}
         doubt = sum(weights[c] * offer.doubts[c] for c in tables) / sum(weights.values())
-        n_groups = [0, *sorted({-(-len(tables) // 2**i) for i in range(tier_run._N_GROUPS)})]
+        n_groups = [0, *sorted({-(-len(tables) // 2**i) for i in range(tier_choice.N_GROUPS)})]
         falls = [(1.0 + left / (len(DOMAIN) + n) / known) ** -0.5 for n in n_groups]
         expected.append([doubt * (fall - falls[0]) for fall in falls])
         return choose_group(self, tables, offer, max_tables)
@@ -400,10 +430,10 @@ def test_a_group_must_be_worth_what_it_takes_from_the_tables_beside_it(
         seen.append(([len(group) for group in groups], list(penalties)))
         return GroupError(tables, groups, penalties, **rest)
 
-    monkeypatch.setattr(tier_run.TierRun, "choose_group", spy)
-    monkeypatch.setattr(tier_run, "GroupError", note)
+    monkeypatch.setattr(TierChooser, "choose_group", spy)
+    monkeypatch.setattr(tier_choice, "GroupError", note)
     run(tmp_path / "with", Tiers(Budget(rho=0.01)), source=independent_table())
-    monkeypatch.setattr(tier_run.TierRun, "expect_dilution", lambda *_: 0.0)
+    monkeypatch.setattr(TierChooser, "expect_dilution", lambda *_: 0.0)
     run(tmp_path / "without", Tiers(Budget(rho=0.01)), source=independent_table())
     (sizes, paid), (_, plain) = seen
     assert sizes == [0, 3, 5, 10, 20]
@@ -446,7 +476,7 @@ def test_columns_of_pairs_that_are_not_measured_are_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They alone answer those pairs. Where every pair is measured, they have their first share."""
-    monkeypatch.setattr(tier_run.TierRun, "by_contrasts", False)
+    monkeypatch.setattr(TierState, "by_contrasts", False)
     first = BUDGET.price.share(0.08 / len(DOMAIN)).cell_stddev(Neighbours.ADD_OR_REMOVE)
     workload = Workload.all_marginals(DOMAIN, 2)
     few, _ = run(tmp_path, Tiers(BUDGET, max_pairs=1), workload)

@@ -19,7 +19,9 @@ from juncture.mechanisms.mechanism import (
 )
 from juncture.mechanisms.merge_rare import MergeRare
 from juncture.mechanisms.tier_fit import TierFitter
-from juncture.mechanisms.tier_run import TierRun, TierShares, count_rounds
+from juncture.mechanisms.tier_rounds import count_rounds
+from juncture.mechanisms.tier_run import TierRun, TierShares
+from juncture.mechanisms.tier_state import TierState
 from juncture.mechanisms.tier_tables import MAX_TRIPLES, TierCandidates
 from juncture.privacy.budget import Budget
 
@@ -150,12 +152,9 @@ class Tiers(Mechanism):
         )
         zeros = PublicFacts.find_constraints(curator.schema)
         fitter = TierFitter(self.oracle, self.max_tree_cells, self.max_steps, zeros)
-        max_pairs = self.find_max_pairs(candidates)
-        whole = self.budget.price
-        return TierRun(
-            curator, whole, candidates, shares, max_pairs, fitter, watch,
-            MergeRare.parse(self.merge_rare),
-        ).run()  # fmt: skip
+        merge_rare = MergeRare.parse(self.merge_rare)
+        state = TierState(curator, self.budget.price, candidates, fitter, watch, merge_rare)
+        return TierRun(state, shares, self.find_max_pairs(candidates)).run()
 
     def _check(self) -> None:
         shares = (self.single_share, self.pair_share, self.triple_choice_share)
