@@ -11,6 +11,7 @@ from learning import MANY, REAL
 from rivals import OURS, PEERS, REFERENCE
 from store import Row
 from summary import medians, of, table, values
+from unseen import PACKAGES
 
 Line = tuple[object, ...]
 KINDS = {"2": "pairs", "3": "triples"}
@@ -172,6 +173,56 @@ Above 1, the part that is missing is worth something. A part without a setting i
 putting another function or number in its place (`experiments/ablation.py`).
 
 {table(head, lines)}"""
+
+
+def describe_unseen(rows: list[Row]) -> str:
+    """Ratios of errors by table, and how they are spread."""
+    keys = _list_keys(rows, ("data", "k"))
+    epsilons = list(dict.fromkeys(row["epsilon"] for row in rows))
+    lines = []
+    for data, k in keys:
+        here = of(rows, data=data, k=k)
+        cells = [_compare_with_aim(of(here, epsilon=epsilon)) for epsilon in epsilons]
+        package = f"{PACKAGES[data]}/" if data in PACKAGES else ""
+        lines.append((f"{package}{data}, {KINDS[k]}", *cells))
+    spread = "\n".join(f"- {KINDS[k]}: {_spread_words(of(rows, k=k))}" for k in KINDS)
+    return f"""## 15. Tiers on public tables that no rule was made on (`unseen`)
+
+The error of `{OURS[0]}` over that of `{REFERENCE}` at the same seeds, as in section 11: the mean,
+its standard error where there are several seeds, and their number. The tables were named before
+anything was run on them; where they come from says `experiments/unseen.py`.
+
+{spread}
+
+{table(("table, marginals", *epsilons), lines)}"""
+
+
+def _compare_with_aim(rows: list[Row]) -> str:
+    ratios = list_ratios(rows)
+    return f"{_show(ratios, 2)} ({len(ratios)})" if ratios else _explain_gap(rows)
+
+
+def list_ratios(rows: list[Row]) -> list[float]:
+    """The errors of Tiers over AIM's, wherever both ran."""
+    done = [row for row in rows if row.get("error")]
+    base = {_name_place(row): float(row["error"]) for row in of(done, mechanism=REFERENCE)}
+    ours = [row for row in of(done, mechanism=OURS[0]) if _name_place(row) in base]
+    return [float(row["error"]) / base[_name_place(row)] for row in ours]
+
+
+def _name_place(row: Row) -> tuple[str, ...]:
+    return tuple(row[name] for name in ("data", "k", "epsilon", "seed"))
+
+
+def _spread_words(rows: list[Row]) -> str:
+    ratios = list_ratios(rows)
+    if not ratios:
+        return "no row is kept."
+    above = sum(ratio > 1.03 for ratio in ratios)
+    return (
+        f"mean {statistics.mean(ratios):.2f} over {len(ratios)} pairs of runs; {above} of them "
+        f"above 1.03, the largest {max(ratios):.2f}."
+    )
 
 
 def _list_keys(rows: list[Row], columns: Sequence[str]) -> list[tuple[str, ...]]:

@@ -14,6 +14,7 @@ import losses
 import scaling
 import stopping
 import sweep
+import unseen
 
 EXPERIMENTS = {
     module.EXPERIMENT.name: module.EXPERIMENT
@@ -29,6 +30,7 @@ EXPERIMENTS = {
         adaptive,
         learning,
         ablation,
+        unseen,
         interval_coverage,
     )
 }

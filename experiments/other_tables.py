@@ -3,7 +3,8 @@
 Any CSV file with a header does, with commas or semicolons. These tables show whether a rule holds
 on data that it was not made for. Numbers of more than 12 values are cut into ten parts that have
 as many records each; other values are coded in their order, and a missing one is a value too. A
-column is left out that has one value, no name or one that was there before, or more than 50 texts.
+column is left out that has one value, no name or one that was there before, or more than 50 texts,
+and one of whole numbers that are all different, which only name the records.
 Cutting looks at the records, and is for experiments alone: a release would have to pay for it.
 """
 
@@ -35,10 +36,10 @@ def read_other(name: str, folder: Path) -> tuple[Domain, Codes]:
         first = file.readline()
         file.seek(0)
         head, *rows = list(csv.reader(file, delimiter=";" if ";" in first else ","))
-    unnamed = len(rows[0]) - len(head)  # numbers of rows, which R writes without a name
+    head = ["" for _ in rows[0][len(head) :]] + head  # R writes numbers of rows without a name
     sizes, kept = dict[str, int](), list[Codes]()
     for index, column in enumerate(head):
-        codes = code_column([row[index + unnamed].strip() for row in rows])
+        codes = code_column([row[index].strip() for row in rows])
         size = int(codes.max(initial=-1)) + 1
         if column and column not in sizes and size > 1:
             sizes[column] = size
@@ -47,7 +48,7 @@ def read_other(name: str, folder: Path) -> tuple[Domain, Codes]:
 
 
 def code_column(texts: list[str]) -> Codes:
-    """The codes of a column; all zero where it has too many texts.
+    """The codes of a column; all zero where it has too many texts, or only names the records.
 
     >>> code_column(["no", "yes", "", "no"])
     array([1, 2, 0, 1])
@@ -60,6 +61,8 @@ def code_column(texts: list[str]) -> Codes:
         return codes if len(values) <= _MAX_TEXTS else np.zeros_like(codes)
     if len(numbers) <= _MAX_NUMBERS:
         return codes
+    if len(values) == len(texts) and all(text.isdigit() for text in texts):
+        return np.zeros_like(codes)
     spread = np.full(len(values), np.nan)
     spread[~is_missing] = numbers
     column = spread[codes]

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adaptive_words import describe_ablation, describe_adaptive, describe_learning
+from adaptive_words import (
+    describe_ablation,
+    describe_adaptive,
+    describe_learning,
+    describe_unseen,
+)
 from any_width_words import describe_any_width, describe_times
 from catalogue import EXPERIMENTS
 from figures import RECORDED
@@ -46,7 +51,7 @@ def write_page(out: Path) -> Path:
         ("any_width", describe_any_width), ("any_width_times", describe_times),
         ("adaptive", describe_adaptive), ("learning", describe_learning),
         ("ablation", describe_ablation),
-        ("coverage", describe_coverage),
+        ("coverage", describe_coverage), ("unseen", describe_unseen),
     )  # fmt: skip
     for name, make in makers:
         if results[name]:

@@ -15,9 +15,17 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "experiments" / "reproduce.py"
 PARTS = {
     "data_sets", "grid", "sweep", "scaling", "losses", "stopping", "any_width", "any_width_times",
-    "adaptive", "ablation", "coverage", "learning",
+    "adaptive", "ablation", "coverage", "learning", "unseen",
 }  # fmt: skip
-WITHOUT_PLOT = {"data_sets", "any_width_times", "adaptive", "ablation", "coverage", "learning"}
+WITHOUT_PLOT = {
+    "data_sets",
+    "any_width_times",
+    "adaptive",
+    "ablation",
+    "coverage",
+    "learning",
+    "unseen",
+}
 
 
 def reproduce(*arguments: object) -> subprocess.CompletedProcess[str]:
