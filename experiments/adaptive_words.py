@@ -122,8 +122,7 @@ HistGradientBoostingClassifier with its defaults) learns from synthetic ones, an
 of the real records held out. Figures are the mean area under the ROC curve with its
 standard error; the split differs by seed and is the same for all. Delta is 1e-6.
 The tables: {tables}.
-`bank` is the table of a bank's telephone marketing, which mechanisms were tuned on. Rows of `tiers`
-here are of an earlier state, which chose its pairs one by one and in groups.
+`bank` is the table of a bank's telephone marketing, which mechanisms were tuned on.
 
 ### As many synthetic records as the mechanism saw
 
