@@ -88,3 +88,13 @@ def test_large_matrices_are_not_written_out() -> None:
     measured = Measurement(("a", "b"), values, stddev=1.0, query=query)
     loss = FitLoss(Layout(domain, [("a", "b")]), [measured], "l2")
     assert isinstance(make_problem(loss, ("a", "b")), AnyQueries)
+
+
+def test_no_room_is_made_for_more_than_fits() -> None:
+    """Many answers on one axis, and many values on another: together they would take gigabytes."""
+    domain = Domain({"a": 2, "b": 20_000})
+    rows = np.linspace(-1.0, 1.0, 40_000).reshape(20_000, 2)
+    query = Kron({"a": Matrix(rows), "b": Matrix(np.ones((1, 20_000)))})
+    measured = Measurement(("a", "b"), np.zeros(20_000), stddev=1.0, query=query)
+    loss = FitLoss(Layout(domain, [("a", "b")]), [measured], "l2")
+    assert isinstance(make_problem(loss, ("a", "b")), AnyQueries)

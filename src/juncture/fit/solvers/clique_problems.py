@@ -23,8 +23,8 @@ from juncture.tables.queries.products import Operator, list_blocks
 # Absolute residuals of other queries than counts are rounded off within so many deviations.
 _ROUNDED = 0.05
 _INNER_STEPS = 15
-# Matrices of more entries are not written out.
-_MAX_ENTRIES = 100_000
+# Matrices of more entries are not written out; nor is room made for more numbers on the way.
+_MAX_ENTRIES, _MAX_ROOM = 100_000, 10_000_000
 
 
 class CliqueProblem(Protocol):
@@ -166,13 +166,10 @@ class Products(_Restricted):
 def _list_matrices(operator: Operator) -> list[Vector] | None:
     """The matrices that an operator is the product of; None where it is none of small ones."""
     (weight, blocks, sizes), *others = list_blocks(operator)
-    n_entries = [block.n_rows(size) * size for block, size in zip(blocks, sizes, strict=True)]
-    if (
-        others
-        or weight != 1.0
-        or len(sizes) != len(operator.shape)
-        or max(n_entries) > _MAX_ENTRIES
-    ):
+    if others or weight != 1.0 or len(sizes) != len(operator.shape):
+        return None
+    shapes = [(block.n_rows(size), size) for block, size in zip(blocks, sizes, strict=True)]
+    if max(map(math.prod, shapes)) > _MAX_ENTRIES or math.prod(map(max, shapes)) > _MAX_ROOM:
         return None
     return [np.asarray(b.matrix(n), dtype=np.float64) for b, n in zip(blocks, sizes, strict=True)]
 
