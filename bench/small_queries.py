@@ -103,7 +103,7 @@ def balance_contrasts(size: int) -> tuple[float, Vector]:
 
 def main() -> None:
     """A row for each kind of query and noise."""
-    print(f"{'':24}{'without':>10}{'with':>8}{'ratio':>8}{'losses differ by':>18}")
+    print(f"{'':24}{'without':>10}{'with':>8}{'ratio':>8}{'results differ by':>18}")
     for what, make_query in (("groups", count_groups), ("cells", count_cells)):
         for noise in ("gaussian", "laplace"):
             domain, measured = measure_pairs(make_query, noise)

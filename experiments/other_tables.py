@@ -52,6 +52,8 @@ def code_column(texts: list[str]) -> Codes:
 
     >>> code_column(["no", "yes", "", "no"])
     array([1, 2, 0, 1])
+    >>> int(code_column([str(number) for number in range(100)]).max())
+    0
     """
     values, codes = np.unique(np.array(texts), return_inverse=True)
     is_missing = np.isin(values, _MISSING)

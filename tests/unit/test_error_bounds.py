@@ -15,7 +15,7 @@ import juncture as jn
 from juncture.errors import InvalidInput
 from juncture.fit.error_bounds import ErrorBounds, Support, find_noise_quantile
 from juncture.fit.plain_estimates import PlainEstimates
-from juncture.fit.selection_proof import Choice, SelectionProof, bound_shortfall
+from juncture.fit.selection_proof import Choice, SelectionProof, bound_shortfall, read_proofs
 from juncture.mechanisms.aim import AIM
 from juncture.mechanisms.mechanism import Mechanism
 from juncture.mechanisms.mwem import MWEM
@@ -257,3 +257,12 @@ def test_floors_and_subsets() -> None:
         SelectionProof.from_json({**proof.to_json(), "weights": [1.0, 0.0]})
     with pytest.raises(InvalidInput, match="positive weight"):
         SelectionProof.from_json({**proof.to_json(), "offsets": [1.0]})
+
+
+def test_proofs_of_told_distances_are_left_out() -> None:
+    """A release of an earlier state is read without what no longer counts as a proof."""
+    proof = SelectionProof((("a", "b"),), np.array([5.0]), np.ones(1), 2.0, 3)
+    told = {**proof.to_json(), "scale": 0.0, "stddev": 12.0}
+    plain = {**proof.to_json(), "stddev": 0.0}
+    (read,) = read_proofs([told, plain])
+    assert read.to_json() == proof.to_json()

@@ -168,6 +168,15 @@ class SelectionProof:
         )
 
 
+def read_proofs(entries: Iterable[Mapping[str, Any]]) -> tuple[SelectionProof, ...]:
+    """The proofs of a release, as `to_json` wrote them.
+
+    Releases of an earlier state may have one of distances that were told with noise of a standard
+    deviation. It is left out: what it bounded is not bounded then, and all else is read.
+    """
+    return tuple(SelectionProof.from_json(each) for each in entries if not each.get("stddev"))
+
+
 @dataclass(frozen=True, eq=False)
 class Choice:
     """A choice that a mechanism made, until the model that is released is known."""

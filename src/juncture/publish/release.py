@@ -20,7 +20,7 @@ from juncture.engine.propagation import Propagation
 from juncture.errors import InvalidInput, JunctureError, UnknownAttribute, UnreadableFile
 from juncture.fit.error_bounds import MarginalBound
 from juncture.fit.replicas import ReplicaRecipe, Replicas
-from juncture.fit.selection_proof import SelectionProof
+from juncture.fit.selection_proof import SelectionProof, read_proofs
 from juncture.fit.summary import FitSummary
 from juncture.fit.widths import check_level
 from juncture.model.distribution import Distribution
@@ -436,7 +436,7 @@ def _read_release(document: Document, arrays: list[Vector], oracle: OracleFactor
         replicas=ReplicaRecipe()
         if replicas is None
         else read_replicas(replicas, model, measurements, arrays),
-        proofs=tuple(SelectionProof.from_json(each) for each in document.get("proofs", ())),
+        proofs=read_proofs(document.get("proofs", ())),
         guarantee=None if guarantee is None else Guarantee.from_json(guarantee),
         fit=None if fit is None else FitSummary.from_json(fit),
         mechanism=None if document["mechanism"] is None else str(document["mechanism"]),
