@@ -65,6 +65,10 @@ VARIANTS: dict[str, tuple[Patch, dict[str, object]]] = {
         lambda: patch.object(tier_state.TierState, "by_contrasts", False),
         {},
     ),
+    "columns are counted again": (
+        lambda: patch.object(tier_state.TierState, "is_contrasted", lambda *_: False),
+        {},
+    ),
     "one round": (lambda: patch.multiple(tier_rounds, **_ONE_ROUND), {}),
     "all noise is allowed for": (lambda: patch.object(tier_rounds, "PAIR_LIFT", 2.0), {}),
     "no penalty for noise": (lambda: patch.object(tier_run, "_TRIPLE_PENALTY", 0.0), {}),

@@ -13,7 +13,7 @@ from other_tables import list_others
 from paper_data import TOY
 from rivals import OURS, REFERENCE
 
-N_SEEDS = 3
+N_SEEDS = 5
 PACKAGES = {
     "cat_adoption": "modeldata",
     "injury": "wooldridge",
@@ -34,6 +34,37 @@ PACKAGES = {
     "DoctorContacts": "Ecdat",
     "Schooling": "Ecdat",
     "jtrain3": "wooldridge",
+    "CPS1988": "AER",
+    "DoctorVisits": "AER",
+    "Fertility2": "AER",
+    "GSS7402": "AER",
+    "HealthInsurance": "AER",
+    "HMDA": "AER",
+    "NMES1988": "AER",
+    "Arrests": "carData",
+    "BEPS": "carData",
+    "CES11": "carData",
+    "thornton_hiv": "causaldata",
+    "cps_mixtape": "causaldata",
+    "rwm5yr": "COUNT",
+    "medpar": "COUNT",
+    "credit_data": "modeldata",
+    "wa_churn": "modeldata",
+    "Chem97": "mlmRev",
+    "bdf": "mlmRev",
+    "bwght2": "wooldridge",
+    "catholic": "wooldridge",
+    "fertil2": "wooldridge",
+    "crime1": "wooldridge",
+    "UnempDur": "Ecdat",
+    "Catsup": "Ecdat",
+    "acs12": "openintro",
+    "email": "openintro",
+    "Aids2": "MASS",
+    "smoking_tbl_df": "MedDataSets",
+    "jobs": "mediation",
+    "anes_prochoice": "stevedata",
+    "wvs_usa_abortion": "stevedata",
 }
 
 

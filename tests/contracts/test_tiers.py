@@ -185,6 +185,13 @@ def test_triples_are_in_doubt_by_the_noise_on_columns_that_no_pair_tells(
     """With no pair measured, nothing but noise on columns sets a triple apart from the model."""
     doubts = list[dict[tuple[str, ...], float]]()
     noise = list[dict[str, float]]()
+    rho, mechanism = 0.001, Tiers(Budget(rho=0.001))
+
+    def find_noise(spent: float, size: int) -> float:
+        """Counts for the first share, then what no other column tells: less for the same noise."""
+        first = mechanism.single_share / len(DOMAIN)
+        precision = 2.0 * rho * (first + (spent - first) * size / (size - 1))
+        return float(np.sqrt(2.0 / (np.pi * precision)))
 
     def choose_none(
         self: TierChooser,
@@ -193,12 +200,13 @@ def test_triples_are_in_doubt_by_the_noise_on_columns_that_no_pair_tells(
         *_: int,
     ) -> list[tuple[str, ...]]:
         doubts.append(dict(offer.doubts))
-        noise.append({name: self.state.noise_of(self.state.spent[(name,)]) for name in DOMAIN})
+        spent = self.state.spent
+        noise.append({name: find_noise(spent[(name,)], size) for name, size in DOMAIN.items()})
         return []
 
     monkeypatch.setattr(TierChooser, "choose_two_ways", choose_none)
     monkeypatch.setattr(tier_run.TierRun, "choose_pairs", lambda *_: [])
-    run(tmp_path, Tiers(Budget(rho=0.001)), source=independent_table())
+    run(tmp_path, mechanism, source=independent_table())
     (of_triples,), (off,) = doubts, noise
     for triple, doubt in of_triples.items():
         # Columns of even values far above the noise: each is off by it in every value.

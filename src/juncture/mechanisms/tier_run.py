@@ -7,6 +7,8 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
 from juncture.mechanisms.mechanism import Findings
 from juncture.mechanisms.rare_values import Merging
 from juncture.mechanisms.tier_choice import ONES_PART, Offer, TierChooser
@@ -43,6 +45,8 @@ _LAST_RECORDS, _MAX_RECORDS = 10.0, 1_000_000
 _WORK = "measuring in tiers"
 # What a single column needs beside a pair: it is known from its first measurement, and from pairs.
 _SINGLE_NEED = 0.5
+# The parts of what is left that may go to the number of records.
+_TOTAL_PARTS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class TierRun:
         self.state, self.shares, self.max_pairs = state, shares, max_pairs
         self.chooser = TierChooser(state)
         self.triples: list[Clique] = []
+        self.total_needs: dict[Clique, float] = {}
+        """How far columns are off by the number of records, which makes contrasts counts."""
 
     def run(self) -> Findings:
         """All tiers, then the last fit."""
@@ -114,10 +120,15 @@ class TierRun:
         self, chosen: Container[Clique], model: Model, noise: float
     ) -> dict[Clique, float]:
         """What single columns need: they alone answer pairs that do not answer for them."""
-        return {
-            (name,): _SINGLE_NEED * weight * expect_error(model.one_way(name), noise)
-            for name, weight in self.count_uses(chosen).items()
-        }
+        needs = dict[Clique, float]()
+        for name, weight in self.count_uses(chosen).items():
+            counts, times = model.one_way(name), _SINGLE_NEED * weight
+            needs[(name,)] = times * expect_error(counts, noise)
+            if self.state.is_contrasted((name,)):
+                needs[(name,)] *= find_joint_share(self.state.curator.domain, (name,))
+                uneven = float(np.abs(counts / counts.sum() - 1.0 / len(counts)).sum())
+                self.total_needs[(name,)] = times * uneven * noise
+        return needs
 
     def count_uses(self, chosen: Container[Clique]) -> dict[str, float]:
         """The weight of the pairs that each column alone answers for."""
@@ -153,8 +164,33 @@ class TierRun:
 
     def measure_by_need(self, needs: Mapping[Clique, float], part: float) -> None:
         """Spend a part of what is left, so that all that was spent is as tables need it."""
-        shares = divide_by_need(needs)
-        self.state.measure(divide_what_is_left(shares, self.state.spent, part * self.state.left))
+        shares, left = divide_by_need(needs), part * self.state.left
+        for_total = self.find_total_share(needs, shares, left)
+        self.state.measure({(): for_total})
+        self.state.measure(divide_what_is_left(shares, self.state.spent, left - for_total))
+
+    def find_total_share(
+        self, needs: Mapping[Clique, float], shares: Mapping[Clique, float], left: float
+    ) -> float:
+        """What to spend on the number of records, which contrasts of columns do not tell.
+
+        The columns' first counts tell it already. Where nearly all that is left goes to columns,
+        these would soon be known better: the error of all tables decides, by so many divisions.
+        """
+        if not self.total_needs:
+            return 0.0
+        spent, domain = self.state.spent, self.state.curator.domain
+        first = self.shares.singles / len(self.state.candidates.singles)
+        known = spent.get((), 0.0) + sum(first / domain[n] for n in self.state.candidates.singles)
+        own = np.array([needs[clique] for clique in shares])
+        by_total = np.array([self.total_needs.get(clique, 0.0) for clique in shares])
+        errors = list[float]()
+        for part in _TOTAL_PARTS:
+            more = divide_what_is_left(shares, spent, (1.0 - part) * left)
+            got = np.array([max(spent.get(c, 0.0) + x, NEGLIGIBLE) for c, x in more.items()])
+            off = np.hypot(own / np.sqrt(got), by_total / math.sqrt(known + part * left))
+            errors.append(float(off.sum()))
+        return _TOTAL_PARTS[int(np.argmin(errors))] * left
 
     def choose_pairs(self, tables: Mapping[Clique, Vector], model: Model) -> list[Clique]:
         """The pairs that are worth measuring.

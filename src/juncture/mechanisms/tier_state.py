@@ -38,6 +38,8 @@ if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
 ANSWERING_RECORDS, _ANSWERING_VALUES = 400_000, 20_000_000
 NEGLIGIBLE = 1e-7
 """A share of the price that is not worth an event."""
+# Of a column with more values, all but the number of records costs 1 % less than all counts.
+_MAX_CONTRASTED = 100
 
 
 class Taken(NamedTuple):
@@ -84,10 +86,10 @@ class TierState:
         return {pair: math.hypot(*(off[name] for name in pair)) for pair in pairs}
 
     def find_single_doubts(self, model: Model) -> dict[str, float]:
-        """How far each column is off by all counts that were measured of it."""
+        """How far each column is off by all that was measured of it."""
         precision = dict.fromkeys(self.candidates.singles, 0.0)
         for each in self.measurements:
-            if isinstance(each.query, Identity):
+            if len(each.clique) == 1 or isinstance(each.query, Identity):
                 n_cells = self.curator.domain.size_of(each.clique)
                 for name in each.clique:
                     n_summed = n_cells // self.curator.domain[name]
@@ -125,12 +127,23 @@ class TierState:
         self.measurements = combine([*self.measurements, *self.curator.measure_all(requests)])
 
     def find_query(self, clique: Clique) -> Kron | None:
-        """What is measured of a clique; None where it is every count."""
+        """What is measured of a clique; None where it is every count.
+
+        Every column's counts tell the number of records, too. All columns together tell it well
+        enough the first time: what is measured of a column again is how its values differ.
+        """
         merged, domain = self.merging.query(clique), self.curator.domain
-        one_by_one = len(clique) < 2 or not self.by_contrasts
-        if merged is not None or one_by_one or min(domain[name] for name in clique) < 2:
+        if not self.by_contrasts or merged is not None or 1 in domain.project(clique).shape:
             return merged
+        if len(clique) == 1 and not self.is_contrasted(clique):
+            return None
         return make_residual_query(domain, clique)
+
+    def is_contrasted(self, single: Clique) -> bool:
+        """Whether measuring a column again asks for all but the number of records."""
+        is_known = self.curator.public_n_records is not None  # then it costs as much as all counts
+        few = self.curator.domain.size_of(single) <= _MAX_CONTRASTED
+        return self.by_contrasts and not is_known and few and single in self.spent
 
     def fit(self, n_records: int) -> Estimate:
         """Fit everything so far, with about so many records where it takes records."""

@@ -51,7 +51,10 @@ class Tiers(Mechanism):
 
     With Gaussian noise, pairs and triples are measured by what their columns say together and no
     fewer do (the contrasts of `ResidualPlanner`): of two columns of two values one number, for a
-    quarter of the price of four. What their columns say alone is told by the columns.
+    quarter of the price of four. What their columns say alone is told by the columns. These are
+    counted first, which tells the number of records, too. Where that is not public, what is
+    measured of a column again is how its values differ, and the number of records itself where
+    that makes tables better.
 
     The model need not have a small tree: where it has none, records take its place (`oracle`). So
     nothing is left out because a model could not hold it. The last fit stops at the noise.
@@ -122,9 +125,10 @@ class Tiers(Mechanism):
         if candidates.pairs:
             rest, max_pairs = whole.share(1.0 - share), self.find_max_pairs(candidates)
             # Every round is a choice; every pair is measured when it is chosen, and again with all
-            # columns. With triples, there are two more choices, and all is measured once more.
+            # columns and the number of records. With triples, there are two more choices, and all
+            # is measured once more.
             n_triples = min(MAX_TRIPLES, len(candidates.triples))
-            n_tables = max_pairs + len(candidates.singles) + n_triples
+            n_tables = max_pairs + len(candidates.singles) + n_triples + 1
             n_events = count_rounds(max_pairs, len(candidates.singles)) + max_pairs + n_tables
             n_events += 2 + n_tables if n_triples else 0
             costs += [rest.share((1.0 - _ROUNDING) / n_events).cost] * n_events
