@@ -7,7 +7,16 @@ import pytest
 
 from juncture import Domain, Measurement, estimate
 from juncture.publish.count_noise import CountNoise
-from juncture.tables.queries import AllRanges, Identity, Kron, Prefix, Scaled, Stack, Total
+from juncture.tables.queries import (
+    AllRanges,
+    Identity,
+    Kron,
+    Matrix,
+    Prefix,
+    Scaled,
+    Stack,
+    Total,
+)
 from juncture.tables.queries.products import bind
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 2})
@@ -70,6 +79,37 @@ def test_independent_measurements_are_combined() -> None:
         np.testing.assert_allclose(stddevs, np.sqrt(2.0))
 
 
+@pytest.mark.parametrize("counted", [True, False])
+def test_contrasts_and_the_number_of_records_make_counts(counted: bool) -> None:
+    """How values differ, and how many records other attributes count, by one least squares."""
+    rows = np.array([[1.0, -1.0, 0.0, 0.0], [1.0, 1.0, -2.0, 0.0], [1.0, 1.0, 1.0, -3.0]])
+    differ = Measurement(("a",), np.zeros(3), stddev=2.0, query=Kron({"a": Matrix(rows)}))
+    others = Measurement(("b",), np.zeros(3), stddev=5.0)
+    alone = [Measurement(("a",), np.zeros(4), stddev=3.0)] if counted else []
+    noise = CountNoise(DOMAIN, [differ, others, *alone])
+    asked = np.concatenate([rows / 2.0, np.full((1, 4), 1.0 / np.sqrt(75.0))])
+    precision = asked.T @ asked + (np.eye(4) / 9.0 if counted else 0.0)
+    covariance = np.linalg.inv(precision)
+    stddevs = noise.stddevs(("a",))
+    assert stddevs is not None
+    np.testing.assert_allclose(stddevs, np.sqrt(np.diag(covariance)), rtol=1e-9)
+    weights = np.array([1.0, -0.5, 2.0, 0.25])
+    expected = float(np.sqrt(weights @ covariance @ weights))
+    assert noise.stddev_of_sum("a", weights) == pytest.approx(expected)
+
+
+def test_values_that_nothing_was_asked_of_have_no_noise() -> None:
+    """Two values are known by their sum and difference; nothing tells the two others apart."""
+    rows = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, -1.0, 0.0, 0.0]])
+    asked = Measurement(("a",), np.zeros(2), stddev=2.0, query=Kron({"a": Matrix(rows)}))
+    stddevs = CountNoise(DOMAIN, [asked, Measurement(("b",), np.zeros(3), stddev=1.0)]).stddevs(
+        ("a",)
+    )
+    assert stddevs is not None
+    np.testing.assert_allclose(stddevs[:2], np.sqrt(2.0))
+    assert np.isinf(stddevs[2:]).all()
+
+
 def test_what_is_not_measured_has_no_noise() -> None:
     """A total tells nothing about the counts of values, nor does a measurement of others."""
     total = Measurement(("a",), [10.0], stddev=1.0, query=Total())
@@ -77,7 +117,8 @@ def test_what_is_not_measured_has_no_noise() -> None:
     assert noise.stddevs(("a",)) is None
     assert noise.stddevs(("a", "b")) is None
     assert noise.stddev_of_sum("a", np.arange(4.0)) is None
-    assert noise.stddev_of_sum("a", np.ones(4)) == pytest.approx(1.0)
+    # The number of all records is told by both: by three counts of variance 1, too.
+    assert noise.stddev_of_sum("a", np.ones(4)) == pytest.approx(np.sqrt(3.0 / 4.0))
     assert CountNoise(DOMAIN, []).stddevs(("b",)) is None
 
 

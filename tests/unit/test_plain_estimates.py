@@ -162,3 +162,33 @@ def test_what_columns_say_together_is_joined_with_each_of_them() -> None:
     assert np.isnan(PlainEstimates(domain, measured[2:]).find(question).values).all()
     with_c = Kron({"a": Identity(), "c": Identity()})
     assert np.isnan(estimates.find(with_c).values).all()
+
+
+@pytest.mark.parametrize("counts_records", [True, False])
+def test_a_column_counted_and_asked_how_its_values_differ_is_least_squares(
+    *, counts_records: bool
+) -> None:
+    """All that was asked of the column alone by one least squares, then what others tell of it."""
+    rng = np.random.default_rng(1)
+    contrasts = make_residual_query(DOMAIN, ("b",))
+    own = [
+        jn.Measurement(("b",), rng.normal(size=4) * 9, stddev=4.0),
+        jn.Measurement(("b",), rng.normal(size=3) * 9, stddev=1.0, query=contrasts),
+    ]
+    if counts_records:
+        own.append(jn.Measurement((), [40.0], stddev=2.0))
+    above = jn.Measurement(("a", "b"), rng.normal(size=12) * 9, stddev=3.0)
+    question = Kron({"b": Prefix()})
+    found = PlainEstimates(DOMAIN, [*own, above]).find(question)
+    # The counts of the larger table, summed, have three times its variance.
+    summed = above.values.reshape(3, 4).sum(axis=0)
+    rows = np.concatenate([np.eye(4) / 4.0, contrasts.blocks["b"].matrix(4)])
+    answers = np.concatenate([own[0].values / 4.0, own[1].values])
+    if counts_records:
+        rows, answers = np.vstack([rows, np.full(4, 0.5)]), np.append(answers, 20.0)
+    asked = np.tril(np.ones((4, 4)))
+    solved = asked @ np.linalg.pinv(rows)
+    one, two = (solved**2).sum(axis=1), (asked**2).sum(axis=1) * 27.0
+    expected = (solved @ answers / one + asked @ summed / two) / (1.0 / one + 1.0 / two)
+    assert found.values == pytest.approx(expected)
+    assert found.stddev == pytest.approx((1.0 / one + 1.0 / two) ** -0.5)

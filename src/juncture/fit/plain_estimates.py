@@ -9,7 +9,8 @@ are combined by the inverse of their variances. Cells may be negative: nothing i
        estimate: the sum of 4 noisy cells       deviation: 3 x 2 = 6
 
 Where no single measurement holds a question but several within its columns do together, weights on
-all of their answers are found by least squares.
+all of their answers are found by least squares; so they are for a column that was asked in several
+ways.
 
 A model's answers are usually far closer, since all measurements help and no count is negative; but
 how close depends on the table. So plain estimates say what is certain, and models what is likely.
@@ -115,18 +116,21 @@ class PlainEstimates:
 
         The axes of what it makes are the attributes of the question, in its order.
         """
-        domain, found = self._domain, False
-        needed = {n for n, block in question.blocks.items() if not is_constant(block, domain[n])}
-        for part in self._products:
-            if needed.issubset(part.clique):
-                rows = self._weigh(part, question)
-                if rows is not None:
-                    found = True
-                    yield rows
-        if not found:
-            joined = self._join(question, tuple(n for n in question.blocks if n in needed))
+        domain = self._domain
+        needed = tuple(
+            n for n, block in question.blocks.items() if not is_constant(block, domain[n])
+        )
+        parts = [part for part in self._products if set(needed).issubset(part.clique)]
+        made = {index: self._weigh(part, question) for index, part in enumerate(parts)}
+        found = {index: rows for index, rows in made.items() if rows is not None}
+        # Of a column that was counted, and asked how its values differ, neither says all.
+        own = {index for index, part in enumerate(parts) if part.clique == needed}
+        if not found or (len(needed) == 1 and not own <= found.keys()):
+            joined = self._join(question, needed)
             if joined is not None:
                 yield joined
+                found = {index: rows for index, rows in found.items() if index not in own}
+        yield from found.values()
 
     def _join(self, question: Kron, needed: Clique) -> WeightedRows | None:
         """The weights that make a question of all that was measured within its columns together.
@@ -139,7 +143,7 @@ class PlainEstimates:
         held = {frozenset(part.clique) for part in parts}
         if frozenset(needed) not in held or len({part.noise for part in parts}) > 1:
             return None
-        if self._domain.size_of(needed) > _MAX_JOINED or len(held) < 2:
+        if self._domain.size_of(needed) > _MAX_JOINED or len(parts) < 2:
             return None
         if needed not in self._joined:
             matrix = np.concatenate([self._expand(part, needed) for part in parts])

@@ -2,8 +2,10 @@
 
 Every measurement that has the attributes of a count estimates it by least squares, with an error
 that follows from its own noise; the errors of several measurements are independent, so they are
-combined by their variances. A model knows more (counts are not negative, other attributes help), so
-this is what its counts may be off by at most, as a rule.
+combined by their variances. What is asked of one attribute alone is combined with all else by one
+least squares: contrasts and the number of records make counts that neither of them tells. A model
+knows more (counts are not negative, other attributes help), so this is what its counts may be off
+by at most, as a rule.
 """
 
 from __future__ import annotations
@@ -62,6 +64,9 @@ class CountNoise:
         It is infinite where no measurement tells a count, and None where none tells any.
         """
         shape = tuple(self._domain[name] for name in names)
+        if len(names) == 1 and (joint := self._find_joint_precision(names[0])) is not None:
+            found = _find_deviations(joint, np.eye(shape[0]))
+            return found if np.isfinite(found).any() else None
         precision = np.zeros(shape)
         for product in self._products:
             if set(names) <= set(product.domain):
@@ -74,12 +79,39 @@ class CountNoise:
 
     def stddev_of_sum(self, name: str, weights: Vector) -> float | None:
         """The noise of a weighted sum over the counts of an attribute; None if nothing tells it."""
+        if (joint := self._find_joint_precision(name)) is not None:
+            stddev = float(_find_deviations(joint, weights[None])[0])
+            return stddev if math.isfinite(stddev) else None
         precision = 0.0
         for product in self._products:
             if name in product.domain:
                 variance = self._find_variance_of_sum(product, name, weights)
                 precision += 1.0 / variance if variance > 0.0 else 0.0
         return 1.0 / math.sqrt(precision) if precision > 0.0 else None
+
+    def _find_joint_precision(self, name: str) -> Vector | None:
+        """What all measurements tell of an attribute's counts together, as the inverse covariance.
+
+        Where some ask the attribute alone how its values differ, they tell nothing of the number of
+        records, which others do. None where no such measurement is there, or it is too large.
+        """
+        size, alone, others = self._domain[name], list[_Product](), list[_Product]()
+        for product in self._products:
+            is_asked = product.domain.attributes == (name,)
+            is_asked = is_asked and not isinstance(product.blocks[0], Identity)
+            (alone if is_asked else others).append(product)
+        if not alone or any(size * p.blocks[0].n_rows(size) > _MAX_ENTRIES for p in alone):
+            return None
+        precision = np.zeros((size, size))
+        for product in alone:
+            rows = product.blocks[0].matrix(size)
+            precision += rows.T @ (rows / np.broadcast_to(product.variances, len(rows))[:, None])
+        for product in others:
+            names = [name] if name in product.domain else []
+            with np.errstate(divide="ignore"):
+                known = 1.0 / self._find_variances(product, names)
+            precision += np.diag(known) if names else known
+        return precision
 
     def _find_variances(self, product: _Product, names: Sequence[str]) -> Vector:
         if all(isinstance(block, Identity) for block in product.blocks):
@@ -139,6 +171,16 @@ class CountNoise:
             fits = size * block.n_rows(size) <= _MAX_ENTRIES
             self._inverses[key] = np.asarray(np.linalg.pinv(block.matrix(size))) if fits else None
         return self._inverses[key]
+
+
+def _find_deviations(precision: Vector, rows: Vector) -> Vector:
+    """The noise of weighted sums, by the inverse covariance; infinite where nothing tells one."""
+    values, vectors = np.linalg.eigh(precision)
+    known = values > _ROUNDING**2 * values[-1]
+    parts = (rows @ vectors) ** 2
+    outside = parts[:, ~known].sum(axis=1) > _ROUNDING * parts.sum(axis=1)
+    variances = (parts[:, known] / values[known]).sum(axis=1)
+    return np.asarray(np.where(outside, np.inf, np.sqrt(variances)))
 
 
 def _find_products(measurement: Measurement, domain: Domain) -> Iterator[_Product]:
