@@ -175,7 +175,8 @@ class TierRun:
         """What to spend on the number of records, which contrasts of columns do not tell.
 
         The columns' first counts tell it already. Where nearly all that is left goes to columns,
-        these would soon be known better: the error of all tables decides, by so many divisions.
+        these would soon be known better. Of some parts of what is left, the one is taken that
+        leaves the least expected error of all tables.
         """
         if not self.total_needs:
             return 0.0

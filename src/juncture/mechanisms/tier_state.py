@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # a mechanism never makes a curator: it is given one
 ANSWERING_RECORDS, _ANSWERING_VALUES = 400_000, 20_000_000
 NEGLIGIBLE = 1e-7
 """A share of the price that is not worth an event."""
-# Of a column with more values, all but the number of records costs 1 % less than all counts.
+# Of a column with more values, all but the number of records costs hardly less than all counts.
 _MAX_CONTRASTED = 100
 
 
