@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from juncture.mechanisms import tier_run
 from juncture.mechanisms.result import RunResult
 from juncture.mechanisms.tier_state import TierState
 from juncture.mechanisms.tiers import Tiers
@@ -98,13 +99,22 @@ def test_the_number_of_records_is_measured_where_columns_rest_on_it(tmp_path: Pa
 
 
 def test_it_leaves_less_noise_on_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two values, one number for half of the price of two: beside counting them again."""
-    means = list[float]()
-    for folder in ("contrasts", "counts"):
-        errors = [find_error(tmp_path / folder, seed) for seed in range(12)]
-        means.append(float(np.mean(errors)))
-        monkeypatch.setattr(TierState, "is_contrasted", lambda *_: False)
-    assert means[0] < 0.93 * means[1]
+    """Of two values, one number for half of the price of two: beside counting them again.
+
+    Where columns get nearly everything, it pays to measure the number of records as well.
+    """
+    whole = find_mean_error(tmp_path / "whole")
+    monkeypatch.setattr(tier_run, "_TOTAL_PARTS", (0.0,))
+    without_total = find_mean_error(tmp_path / "without")
+    monkeypatch.setattr(TierState, "is_contrasted", lambda *_: False)
+    counted = find_mean_error(tmp_path / "counted")
+    assert whole < 0.97 * without_total
+    assert whole < 0.93 * counted
+
+
+def find_mean_error(folder: Path) -> float:
+    """Over some seeds."""
+    return float(np.mean([find_error(folder, seed) for seed in range(24)]))
 
 
 def find_error(folder: Path, seed: int) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -55,6 +56,7 @@ class CountNoise:
         self._products = [
             product for each in measurements for product in _find_products(each, domain)
         ]
+        self._joint = dict[str, Vector | None]()
 
     def stddevs(self, names: Sequence[str]) -> Vector | None:
         """The noise of every count of a marginal, axes in the order of the names.
@@ -64,7 +66,7 @@ class CountNoise:
         It is infinite where no measurement tells a count, and None where none tells any.
         """
         shape = tuple(self._domain[name] for name in names)
-        if len(names) == 1 and (joint := self._find_joint_precision(names[0])) is not None:
+        if len(names) == 1 and (joint := self._join(names[0])) is not None:
             found = _find_deviations(joint, np.eye(shape[0]))
             return found if np.isfinite(found).any() else None
         precision = np.zeros(shape)
@@ -79,7 +81,7 @@ class CountNoise:
 
     def stddev_of_sum(self, name: str, weights: Vector) -> float | None:
         """The noise of a weighted sum over the counts of an attribute; None if nothing tells it."""
-        if (joint := self._find_joint_precision(name)) is not None:
+        if (joint := self._join(name)) is not None:
             stddev = float(_find_deviations(joint, weights[None])[0])
             return stddev if math.isfinite(stddev) else None
         precision = 0.0
@@ -89,32 +91,42 @@ class CountNoise:
                 precision += 1.0 / variance if variance > 0.0 else 0.0
         return 1.0 / math.sqrt(precision) if precision > 0.0 else None
 
+    def _join(self, name: str) -> Vector | None:
+        """See `_find_joint_precision`: computed once for each attribute."""
+        if name not in self._joint:
+            self._joint[name] = self._find_joint_precision(name)
+        return self._joint[name]
+
     def _find_joint_precision(self, name: str) -> Vector | None:
         """What all measurements tell of an attribute's counts together, as the inverse covariance.
 
         Where some ask the attribute alone how its values differ, they tell nothing of the number of
         records, which others do. None where no such measurement is there, or it is too large.
         """
-        size, alone, others = self._domain[name], list[_Product](), list[_Product]()
-        for product in self._products:
-            is_asked = product.domain.attributes == (name,)
-            is_asked = is_asked and not isinstance(product.blocks[0], Identity)
-            (alone if is_asked else others).append(product)
+        size = self._domain[name]
+        alone = [p for p in self._products if p.domain.attributes == (name,) and not _is_plain(p)]
         if not alone or any(size * p.blocks[0].n_rows(size) > _MAX_ENTRIES for p in alone):
             return None
         precision = np.zeros((size, size))
         for product in alone:
             rows = product.blocks[0].matrix(size)
             precision += rows.T @ (rows / np.broadcast_to(product.variances, len(rows))[:, None])
-        for product in others:
-            names = [name] if name in product.domain else []
-            with np.errstate(divide="ignore"):
-                known = 1.0 / self._find_variances(product, names)
-            precision += np.diag(known) if names else known
+        for product, of_total in zip(self._products, self._total_precisions, strict=True):
+            if name not in product.domain:
+                precision += of_total
+            elif product.domain.attributes != (name,) or _is_plain(product):
+                with np.errstate(divide="ignore"):
+                    precision += np.diag(1.0 / self._find_variances(product, (name,)))
         return precision
 
+    @cached_property
+    def _total_precisions(self) -> list[float]:
+        """How precisely each product tells the number of records."""
+        with np.errstate(divide="ignore"):
+            return [float(1.0 / self._find_variances(product, ())) for product in self._products]
+
     def _find_variances(self, product: _Product, names: Sequence[str]) -> Vector:
-        if all(isinstance(block, Identity) for block in product.blocks):
+        if _is_plain(product):
             others = tuple(i for i, name in enumerate(product.domain) if name not in names)
             kept = [name for name in product.domain if name in names]
             if product.variances.ndim == 0:
@@ -132,7 +144,7 @@ class CountNoise:
         return np.asarray(table)
 
     def _find_variance_of_sum(self, product: _Product, name: str, weights: Vector) -> float:
-        if all(isinstance(block, Identity) for block in product.blocks):
+        if _is_plain(product):
             return float(weights**2 @ self._find_variances(product, (name,)))
         variance = float(product.variances.max())
         for other, block in zip(product.domain, product.blocks, strict=True):
@@ -171,6 +183,11 @@ class CountNoise:
             fits = size * block.n_rows(size) <= _MAX_ENTRIES
             self._inverses[key] = np.asarray(np.linalg.pinv(block.matrix(size))) if fits else None
         return self._inverses[key]
+
+
+def _is_plain(product: _Product) -> bool:
+    """Whether it counts every cell."""
+    return all(isinstance(block, Identity) for block in product.blocks)
 
 
 def _find_deviations(precision: Vector, rows: Vector) -> Vector:
