@@ -61,5 +61,5 @@ LOOKED_AT = {
     "anes_prochoice": "stevedata",
     "wvs_usa_abortion": "stevedata",
 }
-"""Those on which one was found: that columns are counted once. They tuned no constant."""
+"""Those on which one was found: that columns are counted once."""
 PACKAGES = UNTOUCHED | LOOKED_AT
