@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
@@ -23,6 +24,7 @@ from fastapi import FastAPI
 from explorer_server import TOKEN, running
 from juncture import Domain, Model, Release, UnreadableFile
 from juncture.publish.explorer import limits
+from juncture.publish.explorer.pool import Worker
 from juncture.publish.explorer.server import create_app, serve
 from processes import started, wait_until
 
@@ -275,6 +277,23 @@ def test_signals_end_the_server_during_a_question(tmp_path: Path, ending: signal
     if ending is not signal.SIGKILL:
         assert [path.name for path in tmp_path.iterdir()] == ["wide.jct"]
     wait_until(lambda: not any(map(_is_running, workers)))
+
+
+@pytest.mark.parametrize("n", [10, 1_000_000])
+def test_a_worker_ends_whatever_it_has_said_that_nobody_read(n: int) -> None:
+    """A reply that fills its pipe would keep the server waiting for ever."""
+
+    async def end() -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", f"print('x' * {n}, flush=True); input()",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        await asyncio.sleep(0.5)
+        worker = Worker(process, b"")
+        await asyncio.wait_for(worker.close(), 20)
+        assert not worker.is_alive
+
+    asyncio.run(end())
 
 
 def _is_running(pid: int) -> bool:

@@ -90,8 +90,15 @@ class Worker:
             self._process.kill()
 
     async def close(self) -> None:
-        """End the process, and wait until it is gone."""
+        """End the process, and wait until it is gone.
+
+        Waiting for a process is waiting for its pipes as well, and a large reply that nobody reads
+        would keep one open for ever: so what is left of it is read.
+        """
         self.kill()
+        assert self._process.stdout is not None
+        with suppress(RuntimeError, ConnectionError):  # where somebody reads it already
+            await self._process.stdout.read()
         await self._process.wait()
 
 
